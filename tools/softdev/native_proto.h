@@ -22,34 +22,38 @@
 #define ORDMA_NP_ENV_SOCKET "ORDMA_SOCKET"	/* path of the network's socket */
 #define ORDMA_NP_ENV_PRELOAD "ORDMA_PRELOAD"	/* path of the preload library, for messages only */
 
+/*
+ * request -> reply body. A refused request gets the header alone with err set; a message whose version or length does not
+ * fit ends the connection after that reply. QUERY_DEVICE, QUERY_PORT and QUERY_GID need a HELLO before; COUNTERS does not.
+ */
 enum ordma_np_op {
-	ORDMA_NP_HELLO = 1,	/* first message; reply carries public page fd, kick eventfd, async read fd */
-	ORDMA_NP_BUF_ALLOC,	/* reply carries one memfd */
-	ORDMA_NP_BUF_MAP,
-	ORDMA_NP_BUF_FREE,
-	ORDMA_NP_PAGE_FD,	/* reply carries the memfd of a doorbell page of this context (mmap_off of ordma_abi_db) */
-	ORDMA_NP_QUERY_PORT,
-	ORDMA_NP_QUERY_GID,
-	ORDMA_NP_ALLOC_PD,
-	ORDMA_NP_DEALLOC_PD,
-	ORDMA_NP_REG_MR,
-	ORDMA_NP_DEREG_MR,
-	ORDMA_NP_CREATE_CQ,	/* request may carry the write end of a completion channel */
-	ORDMA_NP_RESIZE_CQ,
-	ORDMA_NP_DESTROY_CQ,
-	ORDMA_NP_CREATE_SRQ,
-	ORDMA_NP_MODIFY_SRQ,
-	ORDMA_NP_QUERY_SRQ,
-	ORDMA_NP_DESTROY_SRQ,
-	ORDMA_NP_CREATE_QP,
-	ORDMA_NP_MODIFY_QP,
-	ORDMA_NP_QUERY_QP,
-	ORDMA_NP_DESTROY_QP,
-	ORDMA_NP_ATTACH_MCAST,
-	ORDMA_NP_DETACH_MCAST,
-	ORDMA_NP_RESOLVE_GID,	/* destination MAC for an AH */
-	ORDMA_NP_QUERY_DEVICE,
-	ORDMA_NP_COUNTERS,	/* fd-less clients (ordma stat) too */
+	ORDMA_NP_HELLO = 1,	/* hello -> hello_resp; fds: public page, kick eventfd, async read end */
+	ORDMA_NP_BUF_ALLOC,	/* buf_alloc -> buf_resp; fd: memfd, zeroed */
+	ORDMA_NP_BUF_MAP,	/* buf_map -> nothing; once per buffer */
+	ORDMA_NP_BUF_FREE,	/* handle (buf) -> nothing; EBUSY while a queue lies in it */
+	ORDMA_NP_PAGE_FD,	/* handle (ordma_abi_db.page) -> nothing; fd: memfd of a doorbell page of this context */
+	ORDMA_NP_QUERY_PORT,	/* nothing -> port */
+	ORDMA_NP_QUERY_GID,	/* gid_req -> gid; EINVAL beyond the table, valid = 0 for an empty entry */
+	ORDMA_NP_ALLOC_PD,	/* nothing -> handle */
+	ORDMA_NP_DEALLOC_PD,	/* handle -> nothing */
+	ORDMA_NP_REG_MR,	/* reg_mr -> mr */
+	ORDMA_NP_DEREG_MR,	/* handle -> nothing */
+	ORDMA_NP_CREATE_CQ,	/* create_cq -> cq; the request may carry the write end of a completion channel (FIFO or socket) */
+	ORDMA_NP_RESIZE_CQ,	/* resize_cq -> resize_cq_resp */
+	ORDMA_NP_DESTROY_CQ,	/* handle -> nothing; no event of the CQ is written after the reply */
+	ORDMA_NP_CREATE_SRQ,	/* create_srq -> srq */
+	ORDMA_NP_MODIFY_SRQ,	/* modify_srq -> nothing */
+	ORDMA_NP_QUERY_SRQ,	/* handle -> srq_attr */
+	ORDMA_NP_DESTROY_SRQ,	/* handle -> nothing; as DESTROY_CQ */
+	ORDMA_NP_CREATE_QP,	/* create_qp -> qp */
+	ORDMA_NP_MODIFY_QP,	/* qp_attr -> nothing; ah.dmac is ignored: the soft-device resolves dgid */
+	ORDMA_NP_QUERY_QP,	/* handle -> qp_attr (mask 0) */
+	ORDMA_NP_DESTROY_QP,	/* handle -> nothing; as DESTROY_CQ */
+	ORDMA_NP_ATTACH_MCAST,	/* mcast -> nothing */
+	ORDMA_NP_DETACH_MCAST,	/* mcast -> nothing */
+	ORDMA_NP_RESOLVE_GID,	/* resolve -> mac: destination MAC for an AH; EHOSTUNREACH if nobody is known */
+	ORDMA_NP_QUERY_DEVICE,	/* nothing -> device */
+	ORDMA_NP_COUNTERS,	/* counters_req -> counters_resp with text behind it; fd-less clients (ordma stat) too */
 };
 
 struct ordma_np_hdr {
@@ -143,5 +147,12 @@ struct ordma_np_qp_attr {
 struct ordma_np_mcast { __u32 qp; __u32 lid; __u8 gid[16]; };
 struct ordma_np_resolve { __u8 dgid[16]; __u32 sgid_index; __u32 reserved; };
 struct ordma_np_mac { __u8 mac[6]; __u8 reserved[2]; };
+
+/*
+ * Counters of the whole network as lines "scope name value" (scope: ordma0, engine.ordma0, fabric, path.0, port.ordma0 ...).
+ * Long texts come in pieces: offset 0 takes the snapshot, later offsets read on in it.
+ */
+struct ordma_np_counters_req { __u32 offset; __u32 reserved; };
+struct ordma_np_counters_resp { __u32 total; __u32 len; };	/* len bytes of text follow, offset + len == total: the end */
 
 #endif /* ORDMA_NATIVE_PROTO_H */
