@@ -320,13 +320,15 @@ inline constexpr std::uint32_t kEqBase = 0x140;
 inline constexpr std::uint32_t kEqLog = 0x148;
 // 32 bits, rw: bit 0: administrative link state
 inline constexpr std::uint32_t kLinkCtrl = 0x14c;
+// 32 bits, rw: consumer index of the event ring (absolute): while the ring is more than half full, CQ_FIRE waits in its CQ, which stays armed
+inline constexpr std::uint32_t kEqCi = 0x150;
 // 64 bits, ro: 1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on hardware always
 inline constexpr std::uint32_t kAsleep = 0x1000;
 // 64 bits, ro: device clock in ns since reset; monotonic; all transport timers use it
 inline constexpr std::uint32_t kClock = 0x1008;
 }  // namespace reg
 
-inline constexpr std::array<RegInfo, 36> kRegs{{
+inline constexpr std::array<RegInfo, 37> kRegs{{
     {"MAGIC", 0x0, 64, false, "constant MAGIC; anything else is not this device"},
     {"VERSION", 0x8, 64, false, "contract major << 16 | minor; probe refuses another major"},
     {"BUILD", 0x10, 64, false, "engine << 32 | build number (see enum engine)"},
@@ -361,6 +363,7 @@ inline constexpr std::array<RegInfo, 36> kRegs{{
     {"EQ_BASE", 0x140, 64, true, "address of the event ring"},
     {"EQ_LOG", 0x148, 32, true, "log2 of the event ring size; the driver sizes it to the sum of sources"},
     {"LINK_CTRL", 0x14c, 32, true, "bit 0: administrative link state"},
+    {"EQ_CI", 0x150, 32, true, "consumer index of the event ring (absolute): while the ring is more than half full, CQ_FIRE waits in its CQ, which stays armed"},
     {"ASLEEP", 0x1000, 64, false, "1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on hardware always"},
     {"CLOCK", 0x1008, 64, false, "device clock in ns since reset; monotonic; all transport timers use it"},
 }};

@@ -80,6 +80,7 @@ package ordma_hw_pkg;
   localparam logic [12:0] RegEqBase = 13'h140;  // 64 bits, rw: address of the event ring
   localparam logic [12:0] RegEqLog = 13'h148;  // 32 bits, rw: log2 of the event ring size; the driver sizes it to the sum of sources
   localparam logic [12:0] RegLinkCtrl = 13'h14c;  // 32 bits, rw: bit 0: administrative link state
+  localparam logic [12:0] RegEqCi = 13'h150;  // 32 bits, rw: consumer index of the event ring (absolute): while the ring is more than half full, CQ_FIRE waits in its CQ, which stays armed
   localparam logic [12:0] RegAsleep = 13'h1000;  // 64 bits, ro: 1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on hardware always
   localparam logic [12:0] RegClock = 13'h1008;  // 64 bits, ro: device clock in ns since reset; monotonic; all transport timers use it
 

@@ -254,6 +254,8 @@ static inline void ordma_hw_be_set(__u8 *b, unsigned int bit, unsigned int len,
 #define ORDMA_REG_EQ_LOG 0x0148
 /* 32 bits, rw: bit 0: administrative link state */
 #define ORDMA_REG_LINK_CTRL 0x014c
+/* 32 bits, rw: consumer index of the event ring (absolute): while the ring is more than half full, CQ_FIRE waits in its CQ, which stays armed */
+#define ORDMA_REG_EQ_CI 0x0150
 /* 64 bits, ro: 1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on hardware always */
 #define ORDMA_REG_ASLEEP 0x1000
 /* 64 bits, ro: device clock in ns since reset; monotonic; all transport timers use it */
