@@ -38,6 +38,7 @@ struct PathConfig {
   std::optional<std::uint64_t> queue_bytes;   // tail drop above this
   std::uint8_t trim_dscp = 12;                // DSCP of a trimmed frame
   std::optional<std::uint8_t> trim_from_dscp;  // trim only this class; absent = every class
+  std::uint64_t trim_keep_bytes = 40;          // what stays behind the UDP header
 
   bool operator==(const PathConfig&) const = default;
 };

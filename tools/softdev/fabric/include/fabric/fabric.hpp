@@ -94,6 +94,7 @@ class Fabric {
  public:
   static constexpr std::size_t kAdvanceFramesMax = 65536;
 
+  // Throws std::invalid_argument when config.validate() finds a fault.
   Fabric(FabricConfig config, std::uint64_t seed);
   ~Fabric();
   Fabric(const Fabric&) = delete;
@@ -119,6 +120,9 @@ class Fabric {
   [[nodiscard]] std::uint64_t clock_ns() const;
   [[nodiscard]] std::size_t frames_in_flight() const;
 
+  // Replaces the configuration: ports, frames in flight, random streams and counters stay, so a
+  // test can end its faults and watch recovery. Throws like the constructor.
+  void configure(FabricConfig config);
   // Operator's switch over a path number on every link; on top of the down script.
   void set_path_up(std::uint32_t path, bool up);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -33,7 +34,7 @@ class PcapngWriter {
                    std::span<const std::uint8_t> bytes, Direction direction,
                    std::string_view comment = {});
   // Direction is the NIC's: frames it hands in are outbound, frames delivered to it inbound.
-  // Adds an interface when a port is first seen. Drops, corruption, marks and trims become
+  // Adds an interface when a port name is first seen. Drops, corruption, marks and trims become
   // comments "drop: loss", "corrupt", ... so a reader can tell planted faults from real ones.
   void on_tap(const TapEvent& event);
   [[nodiscard]] Tap tap() {
@@ -53,7 +54,7 @@ class PcapngWriter {
   int fd_;
   std::vector<std::uint8_t> buffer_;
   std::vector<std::uint8_t> scratch_;
-  std::map<PortId, std::uint32_t> interface_of_;
+  std::map<std::string, std::uint32_t, std::less<>> interface_of_;  // by port name
   std::uint32_t interfaces_ = 0;
   std::uint64_t frames_ = 0;
   std::string error_;
