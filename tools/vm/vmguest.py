@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import re
 import signal
 import socket
 import stat
@@ -12,7 +13,9 @@ from pathlib import Path
 
 from vmimage import VmError
 
-CONSOLE_TAIL_LINES = 40
+CONSOLE_LINES_MAX = 4000
+EXCERPT_LINES = 50
+_TROUBLE = re.compile(r"Kernel panic|BUG:|WARNING:|Oops|ordma-vm: guest")
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 # User tracking (U) of every cache doubles the boot time; drivers allocate from the kmalloc caches.
@@ -168,7 +171,15 @@ class Guest:
 
     def add_console(self, line):
         self.console.append(line)
-        del self.console[:-CONSOLE_TAIL_LINES]
+        del self.console[:-CONSOLE_LINES_MAX]
+
+    def console_excerpt(self):
+        """Where the trouble begins, if the console shows any; else the last lines."""
+        lines = [line for line in self.console if not line.endswith("**")]  # boxed notices
+        for number, line in enumerate(lines):
+            if _TROUBLE.search(line):
+                return lines[max(0, number - 3) : number + EXCERPT_LINES]
+        return lines[-EXCERPT_LINES:]
 
     def control(self, line):
         """One line from the guest's process 1."""

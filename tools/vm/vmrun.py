@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """One run: guests, their output, their end, and everything that has to be cleaned up after them."""
 
+import collections
 import fcntl
 import os
 import selectors
@@ -19,7 +20,8 @@ from vmimage import HERE, Kernel, VmError, write_initramfs
 EXIT_TIMEOUT = 124
 EXIT_NO_VERDICT = 125
 GRACE_S = 10  # for the other guest's command once one has failed, and for power-off
-LATE_S = 10  # before the end of the time, guests report what hangs
+LATE_S = 8  # before the end of the time, guests report what hangs
+RUN_PREFIX = "ordma-vm-"
 _READ_BYTES = 65536
 
 
@@ -45,6 +47,7 @@ class Run:
         try:
             with _one_run_at_a_time():
                 self.deadline = time.monotonic() + self.options.timeout
+                _sweep()
                 self._prepare()
                 for guest in self.guests:
                     self._start(guest)
@@ -56,7 +59,7 @@ class Run:
     # ---- before
 
     def _prepare(self):
-        self.run_dir = Path(tempfile.mkdtemp(prefix="ordma-vm-"))
+        self.run_dir = Path(tempfile.mkdtemp(prefix=RUN_PREFIX))
         write_initramfs(self.run_dir / "initramfs", self.kernel)
         self._write("writable", "".join(f"{path}\n" for path in self.options.rw))
         self._write("modules", "".join(f"{path}\n" for path in self.options.module))
@@ -75,7 +78,7 @@ class Run:
             "macs": " ".join(spec.macs()),
             "distribution_modules": " ".join(self.options.modprobe),
             "listen_port": f"{port:04X}" if port and spec.number == 1 else "",
-            "late_s": max(1, int(self.options.timeout) - LATE_S),
+            "late": int(time.time() + self.deadline - time.monotonic()) - LATE_S,
         }
         return "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in settings.items())
 
@@ -205,14 +208,14 @@ class Run:
         found = vmdmesg.findings(log, self.allowed) if self.options.dmesg_check else []
         if found:
             _say(f"guest {guest.number}: kernel log lines that {vmdmesg.ALLOW_LIST.name} does not explain:")
-            for line in found:
-                _say(f"  {line}")
+            for line, count in collections.Counter(found).items():
+                _say(f"  {line}" + (f" ({count} times)" if count > 1 else ""))
         return bool(found)
 
     def _show_consoles(self, guests):
         for guest in guests:
-            _say(f"last console lines of guest {guest.number}:")
-            for line in guest.console:
+            _say(f"console of guest {guest.number}:")
+            for line in guest.console_excerpt():
                 _say(f"  {line}")
 
     def _clean_up(self):
@@ -220,6 +223,13 @@ class Run:
             guest.stop()
         if self.run_dir:
             shutil.rmtree(self.run_dir, ignore_errors=True)
+
+
+def _sweep():
+    """Removes what a killed runner could not; the lock says that none of it is in use."""
+    for path in Path(tempfile.gettempdir()).glob(f"{RUN_PREFIX}*"):
+        if path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.getuid():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _say(text):
