@@ -20,7 +20,7 @@ TEXT
 
 # "group|why it is here|packages"
 readonly PACKAGES=(
-	"build|compilers, make, the C library's headers, a compiler cache|build-essential g++ make ccache pkg-config git ca-certificates python3 xz-utils"
+	"build|compilers, build tools, the C library's headers, a compiler cache|build-essential g++ make ccache cmake ninja-build pkg-config git ca-certificates python3 xz-utils"
 	"lint|warnings, sanitizers and style in CI|clang clang-tidy clang-format libclang-rt-14-dev sparse shellcheck"
 	"kernel|kernel headers to build ordma.ko with; modinfo, depmod, insmod|linux-headers-amd64 kmod"
 	"verbs|provider and programs link to these|libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev"
@@ -28,7 +28,7 @@ readonly PACKAGES=(
 	"libraries|command line, settings, text, JSON, checksums|libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libisal-dev zlib1g-dev libseccomp-dev"
 	"tests|unit tests, independent packet oracles, system call traces, plots|catch2 python3-scapy tshark strace gnuplot-nox"
 	"rtl|lint, simulate, synthesise and prove the RTL|verilator yosys cvc5"
-	"vm|guests with the real kernel module|qemu-system-x86 busybox-static"
+	"vm|guests with the real kernel module, and a fresh Debian to test the set-up in|qemu-system-x86 busybox-static debootstrap"
 )
 
 # One release of rdma-core gives the private provider headers; they compile against any installed

@@ -21,7 +21,7 @@ EXIT_TIMEOUT = 124
 EXIT_NO_VERDICT = 125
 GRACE_S = 10  # for the other guest's command once one has failed, and for power-off
 LATE_S = 8  # before the end of the time, guests report what hangs
-RUN_PREFIX = "ordma-vm-"
+RUN_PREFIX = "ordma-vmrun-"
 _READ_BYTES = 65536
 
 
