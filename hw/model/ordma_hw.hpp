@@ -320,9 +320,11 @@ inline constexpr std::uint32_t kEqBase = 0x140;
 inline constexpr std::uint32_t kEqLog = 0x148;
 // 32 bits, rw: bit 0: administrative link state
 inline constexpr std::uint32_t kLinkCtrl = 0x14c;
-// 32 bits, rw: consumer index of the event ring (absolute): while the ring is more than half full, CQ_FIRE waits in its CQ, which stays armed
+// 32 bits, rw: consumer index of the event ring (absolute): while the ring is more than half full,
+// CQ_FIRE waits in its CQ, which stays armed
 inline constexpr std::uint32_t kEqCi = 0x150;
-// 64 bits, ro: 1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on hardware always
+// 64 bits, ro: 1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on
+// hardware always
 inline constexpr std::uint32_t kAsleep = 0x1000;
 // 64 bits, ro: device clock in ns since reset; monotonic; all transport timers use it
 inline constexpr std::uint32_t kClock = 0x1008;
@@ -351,21 +353,32 @@ inline constexpr std::array<RegInfo, 37> kRegs{{
     {"PORT_SPEED", 0x5c, 32, false, "port speed in Mb/s"},
     {"MAC", 0x60, 64, false, "permanent MAC address, first octet in the low byte"},
     {"GUID", 0x68, 64, false, "node GUID in host order, never zero"},
-    {"STATUS", 0x80, 64, false, "bit 0 ready, bit 1 fatal, bit 2 link up, bits 15:8 fatal reason (enum fatal)"},
-    {"RESET", 0x100, 64, true, "a new non-zero nonce resets the NIC: all objects gone, all DMA stopped"},
+    {"STATUS", 0x80, 64, false,
+     "bit 0 ready, bit 1 fatal, bit 2 link up, bits 15:8 fatal reason (enum fatal)"},
+    {"RESET", 0x100, 64, true,
+     "a new non-zero nonce resets the NIC: all objects gone, all DMA stopped"},
     {"RESET_ECHO", 0x108, 64, false, "the nonce of the last completed reset"},
-    {"ENABLE", 0x110, 64, true, "1: process rings and packets; 0: stop (DMA off once STATUS.ready is 0)"},
-    {"CMD_BASE", 0x120, 64, true, "address of the command ring; rings are read when ENABLE goes to 1"},
+    {"ENABLE", 0x110, 64, true,
+     "1: process rings and packets; 0: stop (DMA off once STATUS.ready is 0)"},
+    {"CMD_BASE", 0x120, 64, true,
+     "address of the command ring; rings are read when ENABLE goes to 1"},
     {"CMD_RSP", 0x128, 64, true, "address of the response ring, one entry per command slot"},
     {"CMD_LOG", 0x130, 32, true, "log2 of the command ring size"},
     {"RCMD_LOG", 0x134, 32, true, "log2 of the recovery ring size"},
-    {"RCMD_BASE", 0x138, 64, true, "address of the recovery command ring, which never waits and has no responses"},
+    {"RCMD_BASE", 0x138, 64, true,
+     "address of the recovery command ring, which never waits and has no responses"},
     {"EQ_BASE", 0x140, 64, true, "address of the event ring"},
-    {"EQ_LOG", 0x148, 32, true, "log2 of the event ring size; the driver sizes it to the sum of sources"},
+    {"EQ_LOG", 0x148, 32, true,
+     "log2 of the event ring size; the driver sizes it to the sum of sources"},
     {"LINK_CTRL", 0x14c, 32, true, "bit 0: administrative link state"},
-    {"EQ_CI", 0x150, 32, true, "consumer index of the event ring (absolute): while the ring is more than half full, CQ_FIRE waits in its CQ, which stays armed"},
-    {"ASLEEP", 0x1000, 64, false, "1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on hardware always"},
-    {"CLOCK", 0x1008, 64, false, "device clock in ns since reset; monotonic; all transport timers use it"},
+    {"EQ_CI", 0x150, 32, true,
+     "consumer index of the event ring (absolute): while the ring is more than half full, "
+     "CQ_FIRE waits in its CQ, which stays armed"},
+    {"ASLEEP", 0x1000, 64, false,
+     "1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on "
+     "hardware always"},
+    {"CLOCK", 0x1008, 64, false,
+     "device clock in ns since reset; monotonic; all transport timers use it"},
 }};
 
 // what stands behind the contract
@@ -553,7 +566,8 @@ inline constexpr std::array<EnumInfo, 14> kWcStatusTable{{
     {"LOC_PROT_ERR", 0x4ULL, "lkey, range or access of a local buffer"},
     {"WR_FLUSH_ERR", 0x5ULL, "flushed: the QP was in error"},
     {"BAD_RESP_ERR", 0x7ULL, "response that matches no request"},
-    {"LOC_ACCESS_ERR", 0x8ULL, "protection error of a local buffer while receiving a write with immediate"},
+    {"LOC_ACCESS_ERR", 0x8ULL,
+     "protection error of a local buffer while receiving a write with immediate"},
     {"REM_INV_REQ_ERR", 0x9ULL, "NAK invalid request"},
     {"REM_ACCESS_ERR", 0xaULL, "NAK remote access"},
     {"REM_OP_ERR", 0xbULL, "NAK remote operational"},
@@ -642,7 +656,8 @@ inline constexpr std::array<EnumInfo, 23> kCmdOpTable{{
     {"ETH_FILTER", 0x14ULL, "receive filter of the raw Ethernet QP"},
     {"QP_REWIND", 0x40ULL, "recovery ring: unfreeze and send again from a PSN"},
     {"QP_FAIL", 0x41ULL, "recovery ring: complete the WQE at a PSN with a status, flush the rest"},
-    {"QP_SILENCE", 0x42ULL, "recovery ring: set the silence threshold and re-arm the silence event"},
+    {"QP_SILENCE", 0x42ULL,
+     "recovery ring: set the silence threshold and re-arm the silence event"},
 }};
 
 constexpr std::string_view name(CmdOp v) {
@@ -807,7 +822,8 @@ inline constexpr std::array<EnumInfo, 14> kEventTypeTable{{
     {"SRQ_ERROR", 0x7ULL, "SRQ memory or WQE unusable"},
     {"QP_NAK", 0x8ULL, "NAK received (code: AETH syndrome); frozen"},
     {"QP_RNR", 0x9ULL, "RNR NAK received (code: AETH syndrome); frozen"},
-    {"QP_IMPLIED_NAK", 0xaULL, "gap in READ responses or acknowledgement beyond an unanswered READ; frozen"},
+    {"QP_IMPLIED_NAK", 0xaULL,
+     "gap in READ responses or acknowledgement beyond an unanswered READ; frozen"},
     {"QP_SILENCE", 0xbULL, "unacknowledged data made no progress for the threshold; frozen"},
     {"PORT", 0xcULL, "link state changed"},
     {"PAGE_ERROR", 0xdULL, "a doorbell word was refused on a page (code: db_err)"},
@@ -1071,7 +1087,8 @@ inline constexpr std::size_t kBytes = 8;
 using Bytes = std::array<std::byte, kBytes>;
 // word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD) or consumer (CQ arm)
 inline constexpr Field index{0, 0, 24};
-// word 0 [27:24]: CQ arm: sequence number, +1 with each arm, so that re-arming with an unchanged index is a new value
+// word 0 [27:24]: CQ arm: sequence number, +1 with each arm, so that re-arming with an unchanged
+// index is a new value
 inline constexpr Field arm_seq{0, 24, 4};
 // word 0 [31]: token page: lap of the low half; index page: 0
 inline constexpr Field lap_lo{0, 31, 1};
@@ -1087,10 +1104,13 @@ inline constexpr Field kind{0, 59, 4};
 inline constexpr Field lap_hi{0, 63, 1};
 inline constexpr std::array<FieldInfo, 8> kFields{{
     {"index", index, "absolute index: producer (SQ, RQ, SRQ, CMD, RCMD) or consumer (CQ arm)", {}},
-    {"arm_seq", arm_seq, "CQ arm: sequence number, +1 with each arm, so that re-arming with an unchanged index is a new value", {}},
+    {"arm_seq", arm_seq,
+     "CQ arm: sequence number, +1 with each arm, so that re-arming with an unchanged "
+     "index is a new value", {}},
     {"lap_lo", lap_lo, "token page: lap of the low half; index page: 0", {}},
     {"solicited", solicited, "CQ arm: fire only for solicited or error CQEs", {}},
-    {"fire_now", fire_now, "CQ arm: fire at once (entries of a ring replaced by resize are still unseen)", {}},
+    {"fire_now", fire_now,
+     "CQ arm: fire at once (entries of a ring replaced by resize are still unseen)", {}},
     {"number", number, "QPN, SRQN or CQN; 0 for the command rings", {}},
     {"kind", kind, "what is rung", kDbKindTable},
     {"lap_hi", lap_hi, "token page: lap of the high half; index page: 0", {}},
@@ -1129,7 +1149,8 @@ inline constexpr std::array<FieldInfo, 8> kFields{{
 }};
 }  // namespace token
 
-// status record of a doorbell page in host memory: the poster's credit; written through the egress every PAGE_CREDIT_BATCH words, when the page goes idle and on a refusal
+// status record of a doorbell page in host memory: the poster's credit; written through the egress
+// every PAGE_CREDIT_BATCH words, when the page goes idle and on a refusal
 namespace page_record {
 inline constexpr std::size_t kBytes = 32;
 using Bytes = std::array<std::byte, kBytes>;
@@ -1255,14 +1276,17 @@ inline constexpr std::array<FieldInfo, 3> kFields{{
 namespace rqe {
 inline constexpr std::size_t kBytes = 16;
 using Bytes = std::array<std::byte, kBytes>;
-// word 0 [63:0]: returned in the CQE: an SRQ slot is free once fetched, so the provider cannot keep it by slot
+// word 0 [63:0]: returned in the CQE: an SRQ slot is free once fetched, so the provider cannot keep
+// it by slot
 inline constexpr Field wr_id{0, 0, 64};
 // word 1 [7:0]: SGEs that follow
 inline constexpr Field num_sge{1, 0, 8};
 // word 1 [31:16]: low 16 bits of the absolute index of this WQE
 inline constexpr Field index{1, 16, 16};
 inline constexpr std::array<FieldInfo, 3> kFields{{
-    {"wr_id", wr_id, "returned in the CQE: an SRQ slot is free once fetched, so the provider cannot keep it by slot", {}},
+    {"wr_id", wr_id,
+     "returned in the CQE: an SRQ slot is free once fetched, so the provider cannot "
+     "keep it by slot", {}},
     {"num_sge", num_sge, "SGEs that follow", {}},
     {"index", index, "low 16 bits of the absolute index of this WQE", {}},
 }};
@@ -1286,7 +1310,8 @@ inline constexpr std::array<FieldInfo, 2> kFields{{
 namespace cqe {
 inline constexpr std::size_t kBytes = 64;
 using Bytes = std::array<std::byte, kBytes>;
-// word 0 [63:0]: receive: wr_id of the RQE; token: the token word; other sends: 0 (the provider keeps it by wqe_index)
+// word 0 [63:0]: receive: wr_id of the RQE; token: the token word; other sends: 0 (the provider
+// keeps it by wqe_index)
 inline constexpr Field wr_id{0, 0, 64};
 // word 1 [23:0]: local QPN
 inline constexpr Field qpn{1, 0, 24};
@@ -1331,10 +1356,13 @@ inline constexpr Field vlan{5, 48, 16};
 // word 7 [0]: validity; in the last word, which becomes visible last
 inline constexpr Field phase{7, 0, 1};
 inline constexpr std::array<FieldInfo, 22> kFields{{
-    {"wr_id", wr_id, "receive: wr_id of the RQE; token: the token word; other sends: 0 (the provider keeps it by wqe_index)", {}},
+    {"wr_id", wr_id,
+     "receive: wr_id of the RQE; token: the token word; other sends: 0 (the provider "
+     "keeps it by wqe_index)", {}},
     {"qpn", qpn, "local QPN", {}},
     {"opcode", opcode, "what completed", kWcOpTable},
-    {"wqe_index", wqe_index, "low 16 bits of the absolute index of the WQE: retires all before it too", {}},
+    {"wqe_index", wqe_index,
+     "low 16 bits of the absolute index of the WQE: retires all before it too", {}},
     {"status", status, "result", kWcStatusTable},
     {"vendor_err", vendor_err, "AETH syndrome or db_err behind the status, 0 otherwise", {}},
     {"byte_len", byte_len, "bytes received (UD: GRH_BYTES included) or read; 8 for atomics", {}},
@@ -1356,7 +1384,8 @@ inline constexpr std::array<FieldInfo, 22> kFields{{
 }};
 }  // namespace cqe
 
-// consumer record of a CQ in host memory: written by the provider alone; the NIC reads it when its cached value says full
+// consumer record of a CQ in host memory: written by the provider alone; the NIC reads it when its
+// cached value says full
 namespace cq_record {
 inline constexpr std::size_t kBytes = 8;
 using Bytes = std::array<std::byte, kBytes>;
@@ -1533,13 +1562,16 @@ inline constexpr Field state{1, 0, 8};
 inline constexpr Field init_rq{1, 8, 1};
 // word 1 [9]: load sq_psn as next PSN (RTR to RTS)
 inline constexpr Field init_sq{1, 9, 1};
-// word 2 [63:0]: address of the context image (CREATE, MODIFY) or of the progress record to write (QUERY)
+// word 2 [63:0]: address of the context image (CREATE, MODIFY) or of the progress record to write
+// (QUERY)
 inline constexpr Field image{2, 0, 64};
 inline constexpr std::array<FieldInfo, 4> kFields{{
     {"state", state, "QP_MODIFY: new state", kQpStateTable},
     {"init_rq", init_rq, "load rq_psn as expected PSN (INIT to RTR)", {}},
     {"init_sq", init_sq, "load sq_psn as next PSN (RTR to RTS)", {}},
-    {"image", image, "address of the context image (CREATE, MODIFY) or of the progress record to write (QUERY)", {}},
+    {"image", image,
+     "address of the context image (CREATE, MODIFY) or of the progress record to write "
+     "(QUERY)", {}},
 }};
 }  // namespace cmd_qp
 
@@ -1611,7 +1643,8 @@ inline constexpr std::array<FieldInfo, 3> kFields{{
 }};
 }  // namespace cmd_eth
 
-// QP_REWIND; number = QPN. Unfreezes the send side; the message is the one of the order-log entry, the PSN lies in it
+// QP_REWIND; number = QPN. Unfreezes the send side; the message is the one of the order-log entry,
+// the PSN lies in it
 namespace cmd_rewind {
 inline constexpr std::size_t kBytes = 64;
 using Bytes = std::array<std::byte, kBytes>;
@@ -1656,7 +1689,8 @@ inline constexpr std::array<FieldInfo, 1> kFields{{
 }};
 }  // namespace cmd_silence
 
-// QP context image: the attributes that software sets; what moves (PSNs, indices) stays in the NIC and is read by QP_QUERY
+// QP context image: the attributes that software sets; what moves (PSNs, indices) stays in the NIC
+// and is read by QP_QUERY
 namespace qpc {
 inline constexpr std::size_t kBytes = 256;
 using Bytes = std::array<std::byte, kBytes>;
@@ -1734,7 +1768,8 @@ inline constexpr Field min_rnr_timer{12, 16, 5};
 inline constexpr Field log_log{12, 24, 5};
 // word 13 [63:0]: order log, contiguous driver memory
 inline constexpr Field log_addr{13, 0, 64};
-// word 14 [63:0]: atomic result ring, max_dest_rd_atomic entries rounded up to a power of two, contiguous driver memory
+// word 14 [63:0]: atomic result ring, max_dest_rd_atomic entries rounded up to a power of two,
+// contiguous driver memory
 inline constexpr Field atomic_addr{14, 0, 64};
 // word 15 [63:0]: silence threshold in ns, 0 never
 inline constexpr Field silence{15, 0, 64};
@@ -1772,11 +1807,14 @@ inline constexpr std::array<FieldInfo, 39> kFields{{
     {"sq_psn", sq_psn, "first PSN to send", {}},
     {"rq_psn", rq_psn, "first PSN to expect", {}},
     {"max_rd_atomic", max_rd_atomic, "READs and atomics this side may have outstanding", {}},
-    {"max_dest_rd_atomic", max_dest_rd_atomic, "READs and atomics the peer may have outstanding", {}},
+    {"max_dest_rd_atomic", max_dest_rd_atomic,
+     "READs and atomics the peer may have outstanding", {}},
     {"min_rnr_timer", min_rnr_timer, "RNR NAK timer code sent", {}},
     {"log_log", log_log, "log2 of the order-log depth", {}},
     {"log_addr", log_addr, "order log, contiguous driver memory", {}},
-    {"atomic_addr", atomic_addr, "atomic result ring, max_dest_rd_atomic entries rounded up to a power of two, contiguous driver memory", {}},
+    {"atomic_addr", atomic_addr,
+     "atomic result ring, max_dest_rd_atomic entries rounded up to a power of two, "
+     "contiguous driver memory", {}},
     {"silence", silence, "silence threshold in ns, 0 never", {}},
 }};
 }  // namespace qpc
@@ -1838,7 +1876,8 @@ inline constexpr std::array<FieldInfo, 15> kFields{{
 namespace log_entry {
 inline constexpr std::size_t kBytes = 16;
 using Bytes = std::array<std::byte, kBytes>;
-// word 0 [23:0]: WQE: absolute index in the send queue (a token entry holds the token word in all of word 0)
+// word 0 [23:0]: WQE: absolute index in the send queue (a token entry holds the token word in all
+// of word 0)
 inline constexpr Field sq_index{0, 0, 24};
 // word 0 [31:24]: WQE: operation; WqeOp
 inline constexpr Field opcode{0, 24, 8};
@@ -1853,9 +1892,12 @@ inline constexpr Field first_psn{1, 8, 24};
 // word 1 [63:32]: message length in bytes
 inline constexpr Field length{1, 32, 32};
 inline constexpr std::array<FieldInfo, 7> kFields{{
-    {"sq_index", sq_index, "WQE: absolute index in the send queue (a token entry holds the token word in all of word 0)", {}},
+    {"sq_index", sq_index,
+     "WQE: absolute index in the send queue (a token entry holds the token word in all "
+     "of word 0)", {}},
     {"opcode", opcode, "WQE: operation", kWqeOpTable},
-    {"checksum", checksum, "WQE: ones-complement sum of the sixteen 16-bit units of its first 32 bytes", {}},
+    {"checksum", checksum,
+     "WQE: ones-complement sum of the sixteen 16-bit units of its first 32 bytes", {}},
     {"count", count, "WAITING run: WQEs in it", {}},
     {"kind", kind, "what it is", kLogKindTable},
     {"first_psn", first_psn, "PSN of the first packet", {}},
@@ -1903,7 +1945,8 @@ inline constexpr std::array<FieldInfo, 7> kFields{{
     {"code", code, "detail: async_code, wc_status or AETH syndrome", {}},
     {"number", number, "object number", {}},
     {"psn", psn, "recovery: oldest unacknowledged PSN (after the NAK was applied)", {}},
-    {"log_index", log_index, "recovery: order-log index of the message that holds psn; CMD_DONE: seq", {}},
+    {"log_index", log_index,
+     "recovery: order-log index of the message that holds psn; CMD_DONE: seq", {}},
     {"time", time_, "device time in ns", {}},
     {"phase", phase, "validity, as in a CQE", {}},
 }};
@@ -2168,42 +2211,38 @@ inline constexpr std::array<BigFieldInfo, 2> kFields{{
 }  // namespace deth
 
 inline constexpr std::array<StructInfo, 41> kStructs{{
-    {"db", db::kBytes, false, db::kFields, {},
-     "index doorbell word"},
+    {"db", db::kBytes, false, db::kFields, {}, "index doorbell word"},
     {"token", token::kBytes, false, token::kFields, {},
      "token word: one RDMA operation; the NIC rebuilds the WQE from the token context"},
     {"page_record", page_record::kBytes, false, page_record::kFields, {},
-     "status record of a doorbell page in host memory: the poster's credit; written through the egress every PAGE_CREDIT_BATCH words, when the page goes idle and on a refusal"},
-    {"wqe", wqe::kBytes, false, wqe::kFields, {},
-     "first 64 bytes of a send WQE"},
+     "status record of a doorbell page in host memory: the poster's credit; written "
+     "through the egress every PAGE_CREDIT_BATCH words, when the page goes idle and on a "
+     "refusal"},
+    {"wqe", wqe::kBytes, false, wqe::kFields, {}, "first 64 bytes of a send WQE"},
     {"av", av::kBytes, false, av::kFields, {},
-     "address vector of a UD WQE, at byte 16 of the WQE (words 2..7); an AH is no device object"},
-    {"sge", sge::kBytes, false, sge::kFields, {},
-     "scatter/gather entry"},
+     "address vector of a UD WQE, at byte 16 of the WQE (words 2..7); an AH is no device "
+     "object"},
+    {"sge", sge::kBytes, false, sge::kFields, {}, "scatter/gather entry"},
     {"rqe", rqe::kBytes, false, rqe::kFields, {},
      "head of a receive WQE (RQ and SRQ); SGEs follow at RQE_DATA_OFF"},
     {"srq_record", srq_record::kBytes, false, srq_record::kFields, {},
-     "record of a shared receive queue in host memory, written by the NIC whenever it has fetched"},
-    {"cqe", cqe::kBytes, false, cqe::kFields, {},
-     "completion queue entry"},
+     "record of a shared receive queue in host memory, written by the NIC whenever it has "
+     "fetched"},
+    {"cqe", cqe::kBytes, false, cqe::kFields, {}, "completion queue entry"},
     {"cq_record", cq_record::kBytes, false, cq_record::kFields, {},
-     "consumer record of a CQ in host memory: written by the provider alone; the NIC reads it when its cached value says full"},
+     "consumer record of a CQ in host memory: written by the provider alone; the NIC reads "
+     "it when its cached value says full"},
     {"cmd", cmd::kBytes, false, cmd::kFields, {},
      "head of every command; arguments follow per command below"},
-    {"rsp", rsp::kBytes, false, rsp::kFields, {},
-     "command response"},
-    {"cmd_page", cmd_page::kBytes, false, cmd_page::kFields, {},
-     "PAGE_OPEN; number = page"},
-    {"cmd_mr", cmd_mr::kBytes, false, cmd_mr::kFields, {},
-     "MR_CREATE; number = mkey"},
-    {"cmd_cq", cmd_cq::kBytes, false, cmd_cq::kFields, {},
-     "CQ_CREATE, CQ_RESIZE; number = CQN"},
+    {"rsp", rsp::kBytes, false, rsp::kFields, {}, "command response"},
+    {"cmd_page", cmd_page::kBytes, false, cmd_page::kFields, {}, "PAGE_OPEN; number = page"},
+    {"cmd_mr", cmd_mr::kBytes, false, cmd_mr::kFields, {}, "MR_CREATE; number = mkey"},
+    {"cmd_cq", cmd_cq::kBytes, false, cmd_cq::kFields, {}, "CQ_CREATE, CQ_RESIZE; number = CQN"},
     {"cmd_srq", cmd_srq::kBytes, false, cmd_srq::kFields, {},
      "SRQ_CREATE, SRQ_LIMIT; number = SRQN"},
     {"cmd_qp", cmd_qp::kBytes, false, cmd_qp::kFields, {},
      "QP_CREATE, QP_MODIFY, QP_QUERY; number = QPN"},
-    {"cmd_gid", cmd_gid::kBytes, false, cmd_gid::kFields, {},
-     "GID_SET; number = index"},
+    {"cmd_gid", cmd_gid::kBytes, false, cmd_gid::kFields, {}, "GID_SET; number = index"},
     {"cmd_mcast", cmd_mcast::kBytes, false, cmd_mcast::kFields, {},
      "MCAST_ATTACH, MCAST_DETACH; number = QPN"},
     {"cmd_out", cmd_out::kBytes, false, cmd_out::kFields, {},
@@ -2211,45 +2250,34 @@ inline constexpr std::array<StructInfo, 41> kStructs{{
     {"cmd_eth", cmd_eth::kBytes, false, cmd_eth::kFields, {},
      "ETH_FILTER: what the raw Ethernet QP receives; number = its QPN"},
     {"cmd_rewind", cmd_rewind::kBytes, false, cmd_rewind::kFields, {},
-     "QP_REWIND; number = QPN. Unfreezes the send side; the message is the one of the order-log entry, the PSN lies in it"},
-    {"cmd_fail", cmd_fail::kBytes, false, cmd_fail::kFields, {},
-     "QP_FAIL; number = QPN"},
+     "QP_REWIND; number = QPN. Unfreezes the send side; the message is the one of the "
+     "order-log entry, the PSN lies in it"},
+    {"cmd_fail", cmd_fail::kBytes, false, cmd_fail::kFields, {}, "QP_FAIL; number = QPN"},
     {"cmd_silence", cmd_silence::kBytes, false, cmd_silence::kFields, {},
      "QP_SILENCE; number = QPN"},
     {"qpc", qpc::kBytes, false, qpc::kFields, {},
-     "QP context image: the attributes that software sets; what moves (PSNs, indices) stays in the NIC and is read by QP_QUERY"},
+     "QP context image: the attributes that software sets; what moves (PSNs, indices) "
+     "stays in the NIC and is read by QP_QUERY"},
     {"progress", progress::kBytes, false, progress::kFields, {},
      "progress of a QP: written by QP_QUERY"},
-    {"log_entry", log_entry::kBytes, false, log_entry::kFields, {},
-     "order-log entry"},
+    {"log_entry", log_entry::kBytes, false, log_entry::kFields, {}, "order-log entry"},
     {"atomic_result", atomic_result::kBytes, false, atomic_result::kFields, {},
-     "entry of the atomic result ring: written before the response leaves, read for a duplicate request"},
-    {"event", event::kBytes, false, event::kFields, {},
-     "event"},
-    {"eth", eth::kBytes, true, {}, eth::kFields,
-     "Ethernet II header"},
-    {"ipv4", ipv4::kBytes, true, {}, ipv4::kFields,
-     "IPv4 header without options"},
-    {"ipv6", ipv6::kBytes, true, {}, ipv6::kFields,
-     "IPv6 header; also the layout of a GRH"},
-    {"udp", udp::kBytes, true, {}, udp::kFields,
-     "UDP header"},
-    {"bth", bth::kBytes, true, {}, bth::kFields,
-     "base transport header"},
-    {"reth", reth::kBytes, true, {}, reth::kFields,
-     "RDMA extended header"},
-    {"aeth", aeth::kBytes, true, {}, aeth::kFields,
-     "acknowledge extended header"},
-    {"atomiceth", atomiceth::kBytes, true, {}, atomiceth::kFields,
-     "atomic extended header"},
+     "entry of the atomic result ring: written before the response leaves, read for a "
+     "duplicate request"},
+    {"event", event::kBytes, false, event::kFields, {}, "event"},
+    {"eth", eth::kBytes, true, {}, eth::kFields, "Ethernet II header"},
+    {"ipv4", ipv4::kBytes, true, {}, ipv4::kFields, "IPv4 header without options"},
+    {"ipv6", ipv6::kBytes, true, {}, ipv6::kFields, "IPv6 header; also the layout of a GRH"},
+    {"udp", udp::kBytes, true, {}, udp::kFields, "UDP header"},
+    {"bth", bth::kBytes, true, {}, bth::kFields, "base transport header"},
+    {"reth", reth::kBytes, true, {}, reth::kFields, "RDMA extended header"},
+    {"aeth", aeth::kBytes, true, {}, aeth::kFields, "acknowledge extended header"},
+    {"atomiceth", atomiceth::kBytes, true, {}, atomiceth::kFields, "atomic extended header"},
     {"atomicack", atomicack::kBytes, true, {}, atomicack::kFields,
      "atomic acknowledge extended header"},
-    {"immdt", immdt::kBytes, true, {}, immdt::kFields,
-     "immediate data"},
-    {"ieth", ieth::kBytes, true, {}, ieth::kFields,
-     "invalidate extended header"},
-    {"deth", deth::kBytes, true, {}, deth::kFields,
-     "datagram extended header"},
+    {"immdt", immdt::kBytes, true, {}, immdt::kFields, "immediate data"},
+    {"ieth", ieth::kBytes, true, {}, ieth::kFields, "invalidate extended header"},
+    {"deth", deth::kBytes, true, {}, deth::kFields, "datagram extended header"},
 }};
 
 }  // namespace ordma::hw

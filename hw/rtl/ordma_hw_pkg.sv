@@ -3,86 +3,129 @@
 //
 // ordma NIC contract: registers, doorbells, rings, contexts, events, packet headers
 //
-// Use names as ordma_hw_pkg::name, never imported. A struct of little-endian words maps bit 0
-// of word 0 to bit 0 of the vector, so memory byte i is bits [8*i +: 8], and a raw byte field
-// keeps its first byte in its lowest bits. A packet header maps its first transmitted bit to
-// the MSB. <Struct><Field>Lsb and ...W give position and width in the vector.
+// Use names as ordma_hw_pkg::name, never imported. A struct of little-endian words maps
+// bit 0 of word 0 to bit 0 of the vector, so memory byte i is bits [8*i +: 8], and a raw
+// byte field keeps its first byte in its lowest bits. A packet header maps its first
+// transmitted bit to the MSB. <Struct><Field>Lsb and ...W: position and width in the vector.
 package ordma_hw_pkg;
   localparam int unsigned ContractMajor = 0;
   localparam int unsigned ContractMinor = 1;
-  localparam logic [63:0] Magic = 64'h30414d44524f;  // value of register MAGIC: the characters 'ORDMA0', first character in the low byte
-  localparam int unsigned IndexBits = 24;  // width of every absolute ring index; differences are taken modulo 2^24
+  // value of register MAGIC: the characters 'ORDMA0', first character in the low byte
+  localparam logic [63:0] Magic = 64'h30414d44524f;
+  // width of every absolute ring index; differences are taken modulo 2^24
+  localparam int unsigned IndexBits = 24;
   localparam int unsigned PsnBits = 24;  // width of a packet sequence number
-  localparam int unsigned DbStride = 4096;  // bytes from one doorbell page to the next in the BAR when the host page is not larger
+  // bytes from one doorbell page to the next in the BAR when the host page is not larger
+  localparam int unsigned DbStride = 4096;
   localparam int unsigned PageSlots = 512;  // 8-byte slots in one 4 KiB doorbell page
-  localparam int unsigned DriverPage = 0;  // doorbell page of the driver: command rings; always open, owned by user context 0
-  localparam int unsigned KernelUctx = 0;  // user context of the driver itself; its queues alone may use the local-DMA key
-  localparam int unsigned ReservedLkey = 1;  // the local-DMA key: any address of the device's DMA space, kernel queues only, never a valid rkey
-  localparam int unsigned WqeUnit = 64;  // granularity of a send WQE; the stride of a send queue is WQE_UNIT << k
+  // doorbell page of the driver: command rings; always open, owned by user context 0
+  localparam int unsigned DriverPage = 0;
+  // user context of the driver itself; its queues alone may use the local-DMA key
+  localparam int unsigned KernelUctx = 0;
+  // the local-DMA key: any address of the device's DMA space, kernel queues only, never a valid
+  // rkey
+  localparam int unsigned ReservedLkey = 1;
+  // granularity of a send WQE; the stride of a send queue is WQE_UNIT << k
+  localparam int unsigned WqeUnit = 64;
   localparam int unsigned SqStrideLogMin = 6;  // log2 of the smallest send-queue stride
-  localparam int unsigned SqStrideLogMax = 9;  // log2 of the largest send-queue stride: 512 bytes hold 28 SGEs behind an address vector
-  localparam int unsigned RqStrideLogMin = 5;  // log2 of the smallest receive-queue stride (one SGE)
+  // log2 of the largest send-queue stride: 512 bytes hold 28 SGEs behind an address vector
+  localparam int unsigned SqStrideLogMax = 9;
+  // log2 of the smallest receive-queue stride (one SGE)
+  localparam int unsigned RqStrideLogMin = 5;
   localparam int unsigned RqStrideLogMax = 9;  // log2 of the largest receive-queue stride
-  localparam int unsigned WqeDataOff = 32;  // byte offset of the first SGE or of inline data: SEND, WRITE, READ, raw Ethernet
+  // byte offset of the first SGE or of inline data: SEND, WRITE, READ, raw Ethernet
+  localparam int unsigned WqeDataOff = 32;
   localparam int unsigned WqeAtomicDataOff = 48;  // byte offset of the one SGE of an atomic
-  localparam int unsigned WqeUdDataOff = 64;  // byte offset of the first SGE or of inline data behind the address vector: UD and GSI
+  // byte offset of the first SGE or of inline data behind the address vector: UD and GSI
+  localparam int unsigned WqeUdDataOff = 64;
   localparam int unsigned RqeDataOff = 16;  // byte offset of the first SGE of a receive WQE
   localparam int unsigned MaxMsgLog = 31;  // log2 of the largest RC or UC message in bytes
-  localparam int unsigned PblLeafEntries = 512;  // addresses in one 4 KiB leaf of a two-level page list
+  // addresses in one 4 KiB leaf of a two-level page list
+  localparam int unsigned PblLeafEntries = 512;
   localparam int unsigned PblLeafLog = 9;  // log2 of PBL_LEAF_ENTRIES
   localparam int unsigned AtomicResBytes = 16;  // bytes of one entry of the atomic result ring
   localparam int unsigned GrhBytes = 40;  // bytes in front of a UD payload in the receive buffer
-  localparam int unsigned MkeyIndexBits = 16;  // low bits of an lkey/rkey: index into the MR table; the bits above are unpredictable
-  localparam int unsigned QpnIndexBits = 14;  // low bits of a QPN: index into the QP table; the bits above are unpredictable. QPN 1 is the GSI QP
+  // low bits of an lkey/rkey: index into the MR table; the bits above are unpredictable
+  localparam int unsigned MkeyIndexBits = 16;
+  // low bits of a QPN: index into the QP table; the bits above are unpredictable. QPN 1 is the GSI
+  // QP
+  localparam int unsigned QpnIndexBits = 14;
   localparam int unsigned GsiQpn = 1;  // QPN of the general services QP
   localparam logic [63:0] GsiQkey = 64'h80010000;  // well-known Q_Key of the GSI QP
   localparam int unsigned McastQpn = 16777215;  // destination QPN of a multicast packet
   localparam int unsigned RocePort = 4791;  // UDP destination port of RoCEv2
   localparam int unsigned DefaultPkey = 65535;  // the only P_Key
   localparam int unsigned NoCredit = 31;  // AETH credit count that announces no end-to-end credits
-  localparam int unsigned ClockStallMs = 5000;  // host time after which a device clock that does not move means DEVICE_FATAL
-  localparam int unsigned HeartbeatMs = 500;  // longest host time between two updates of CLOCK, also when the NIC sleeps
-  localparam int unsigned PageCreditBatch = 128;  // words between two updates of a token page's status record
+  // host time after which a device clock that does not move means DEVICE_FATAL
+  localparam int unsigned ClockStallMs = 5000;
+  // longest host time between two updates of CLOCK, also when the NIC sleeps
+  localparam int unsigned HeartbeatMs = 500;
+  // words between two updates of a token page's status record
+  localparam int unsigned PageCreditBatch = 128;
 
   // Registers: byte offsets in the register page.
   localparam int unsigned RegAddrW = 13;
-  localparam logic [12:0] RegMagic = 13'h0;  // 64 bits, ro: constant MAGIC; anything else is not this device
-  localparam logic [12:0] RegVersion = 13'h8;  // 64 bits, ro: contract major << 16 | minor; probe refuses another major
-  localparam logic [12:0] RegBuild = 13'h10;  // 64 bits, ro: engine << 32 | build number (see enum engine)
+  // 64 bits, ro: constant MAGIC; anything else is not this device
+  localparam logic [12:0] RegMagic = 13'h0;
+  // 64 bits, ro: contract major << 16 | minor; probe refuses another major
+  localparam logic [12:0] RegVersion = 13'h8;
+  // 64 bits, ro: engine << 32 | build number (see enum engine)
+  localparam logic [12:0] RegBuild = 13'h10;
   localparam logic [12:0] RegCaps = 13'h18;  // 64 bits, ro: feature bits (enum cap)
-  localparam logic [12:0] RegMaxQp = 13'h20;  // 32 bits, ro: entries of the QP table, QPN 0 and 1 included
+  // 32 bits, ro: entries of the QP table, QPN 0 and 1 included
+  localparam logic [12:0] RegMaxQp = 13'h20;
   localparam logic [12:0] RegMaxCq = 13'h24;  // 32 bits, ro: entries of the CQ table
   localparam logic [12:0] RegMaxSrq = 13'h28;  // 32 bits, ro: entries of the SRQ table
-  localparam logic [12:0] RegMaxMr = 13'h2c;  // 32 bits, ro: entries of the MR table, index 0 (local-DMA key) included
+  // 32 bits, ro: entries of the MR table, index 0 (local-DMA key) included
+  localparam logic [12:0] RegMaxMr = 13'h2c;
   localparam logic [12:0] RegMaxPage = 13'h30;  // 32 bits, ro: doorbell pages, DRIVER_PAGE included
   localparam logic [12:0] RegMaxUctx = 13'h34;  // 32 bits, ro: user contexts, KERNEL_UCTX included
   localparam logic [12:0] RegMaxSge = 13'h38;  // 32 bits, ro: SGEs of one WQE, send and receive
-  localparam logic [12:0] RegMaxInline = 13'h3c;  // 32 bits, ro: inline bytes of one send WQE, any QP type
-  localparam logic [12:0] RegMaxWr = 13'h40;  // 32 bits, ro: largest send, receive or shared receive queue in WQEs
+  // 32 bits, ro: inline bytes of one send WQE, any QP type
+  localparam logic [12:0] RegMaxInline = 13'h3c;
+  // 32 bits, ro: largest send, receive or shared receive queue in WQEs
+  localparam logic [12:0] RegMaxWr = 13'h40;
   localparam logic [12:0] RegMaxCqe = 13'h44;  // 32 bits, ro: largest completion queue in CQEs
-  localparam logic [12:0] RegMaxRdAtomic = 13'h48;  // 32 bits, ro: outstanding READs and atomics of one QP, either direction
+  // 32 bits, ro: outstanding READs and atomics of one QP, either direction
+  localparam logic [12:0] RegMaxRdAtomic = 13'h48;
   localparam logic [12:0] RegMaxGid = 13'h4c;  // 32 bits, ro: entries of the GID table
   localparam logic [12:0] RegMaxMcast = 13'h50;  // 32 bits, ro: multicast attachments of the device
-  localparam logic [12:0] RegDataW = 13'h54;  // 32 bits, ro: data path width in bits; 0 for a transaction-level engine
-  localparam logic [12:0] RegPortMtu = 13'h58;  // 32 bits, ro: largest Ethernet payload in bytes that the port carries
+  // 32 bits, ro: data path width in bits; 0 for a transaction-level engine
+  localparam logic [12:0] RegDataW = 13'h54;
+  // 32 bits, ro: largest Ethernet payload in bytes that the port carries
+  localparam logic [12:0] RegPortMtu = 13'h58;
   localparam logic [12:0] RegPortSpeed = 13'h5c;  // 32 bits, ro: port speed in Mb/s
-  localparam logic [12:0] RegMac = 13'h60;  // 64 bits, ro: permanent MAC address, first octet in the low byte
+  // 64 bits, ro: permanent MAC address, first octet in the low byte
+  localparam logic [12:0] RegMac = 13'h60;
   localparam logic [12:0] RegGuid = 13'h68;  // 64 bits, ro: node GUID in host order, never zero
-  localparam logic [12:0] RegStatus = 13'h80;  // 64 bits, ro: bit 0 ready, bit 1 fatal, bit 2 link up, bits 15:8 fatal reason (enum fatal)
-  localparam logic [12:0] RegReset = 13'h100;  // 64 bits, rw: a new non-zero nonce resets the NIC: all objects gone, all DMA stopped
-  localparam logic [12:0] RegResetEcho = 13'h108;  // 64 bits, ro: the nonce of the last completed reset
-  localparam logic [12:0] RegEnable = 13'h110;  // 64 bits, rw: 1: process rings and packets; 0: stop (DMA off once STATUS.ready is 0)
-  localparam logic [12:0] RegCmdBase = 13'h120;  // 64 bits, rw: address of the command ring; rings are read when ENABLE goes to 1
-  localparam logic [12:0] RegCmdRsp = 13'h128;  // 64 bits, rw: address of the response ring, one entry per command slot
+  // 64 bits, ro: bit 0 ready, bit 1 fatal, bit 2 link up, bits 15:8 fatal reason (enum fatal)
+  localparam logic [12:0] RegStatus = 13'h80;
+  // 64 bits, rw: a new non-zero nonce resets the NIC: all objects gone, all DMA stopped
+  localparam logic [12:0] RegReset = 13'h100;
+  // 64 bits, ro: the nonce of the last completed reset
+  localparam logic [12:0] RegResetEcho = 13'h108;
+  // 64 bits, rw: 1: process rings and packets; 0: stop (DMA off once STATUS.ready is 0)
+  localparam logic [12:0] RegEnable = 13'h110;
+  // 64 bits, rw: address of the command ring; rings are read when ENABLE goes to 1
+  localparam logic [12:0] RegCmdBase = 13'h120;
+  // 64 bits, rw: address of the response ring, one entry per command slot
+  localparam logic [12:0] RegCmdRsp = 13'h128;
   localparam logic [12:0] RegCmdLog = 13'h130;  // 32 bits, rw: log2 of the command ring size
   localparam logic [12:0] RegRcmdLog = 13'h134;  // 32 bits, rw: log2 of the recovery ring size
-  localparam logic [12:0] RegRcmdBase = 13'h138;  // 64 bits, rw: address of the recovery command ring, which never waits and has no responses
+  // 64 bits, rw: address of the recovery command ring, which never waits and has no responses
+  localparam logic [12:0] RegRcmdBase = 13'h138;
   localparam logic [12:0] RegEqBase = 13'h140;  // 64 bits, rw: address of the event ring
-  localparam logic [12:0] RegEqLog = 13'h148;  // 32 bits, rw: log2 of the event ring size; the driver sizes it to the sum of sources
+  // 32 bits, rw: log2 of the event ring size; the driver sizes it to the sum of sources
+  localparam logic [12:0] RegEqLog = 13'h148;
   localparam logic [12:0] RegLinkCtrl = 13'h14c;  // 32 bits, rw: bit 0: administrative link state
-  localparam logic [12:0] RegEqCi = 13'h150;  // 32 bits, rw: consumer index of the event ring (absolute): while the ring is more than half full, CQ_FIRE waits in its CQ, which stays armed
-  localparam logic [12:0] RegAsleep = 13'h1000;  // 64 bits, ro: 1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on hardware always
-  localparam logic [12:0] RegClock = 13'h1008;  // 64 bits, ro: device clock in ns since reset; monotonic; all transport timers use it
+  // 32 bits, rw: consumer index of the event ring (absolute): while the ring is more than half
+  // full, CQ_FIRE waits in its CQ, which stays armed
+  localparam logic [12:0] RegEqCi = 13'h150;
+  // 64 bits, ro: 1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on
+  // hardware always
+  localparam logic [12:0] RegAsleep = 13'h1000;
+  // 64 bits, ro: device clock in ns since reset; monotonic; all transport timers use it
+  localparam logic [12:0] RegClock = 13'h1008;
 
   // what stands behind the contract
   localparam int unsigned EngineEnumW = 8;
@@ -127,7 +170,8 @@ package ordma_hw_pkg;
   // why a doorbell word was refused; counted, reported in the page record
   localparam int unsigned DbErrEnumW = 8;
   localparam logic [7:0] DbErrNone = 8'd0;  // not refused
-  localparam logic [7:0] DbErrMalformed = 8'd1;  // partial write, unequal laps, kind not of this page
+  // partial write, unequal laps, kind not of this page
+  localparam logic [7:0] DbErrMalformed = 8'd1;
   localparam logic [7:0] DbErrNotOwner = 8'd2;  // page and object belong to different user contexts
   localparam logic [7:0] DbErrNoObject = 8'd3;  // no such queue or context
   localparam logic [7:0] DbErrBadIndex = 8'd4;  // index beyond the queue
@@ -152,17 +196,20 @@ package ordma_hw_pkg;
   // completion status, same numbers as ibv_wc_status
   localparam int unsigned WcStatusEnumW = 8;
   localparam logic [7:0] WcStatusSuccess = 8'd0;  // done
-  localparam logic [7:0] WcStatusLocLenErr = 8'd1;  // message longer than the receive buffer or the path allows
+  // message longer than the receive buffer or the path allows
+  localparam logic [7:0] WcStatusLocLenErr = 8'd1;
   localparam logic [7:0] WcStatusLocQpOpErr = 8'd2;  // WQE not valid for this QP
   localparam logic [7:0] WcStatusLocProtErr = 8'd4;  // lkey, range or access of a local buffer
   localparam logic [7:0] WcStatusWrFlushErr = 8'd5;  // flushed: the QP was in error
   localparam logic [7:0] WcStatusBadRespErr = 8'd7;  // response that matches no request
-  localparam logic [7:0] WcStatusLocAccessErr = 8'd8;  // protection error of a local buffer while receiving a write with immediate
+  // protection error of a local buffer while receiving a write with immediate
+  localparam logic [7:0] WcStatusLocAccessErr = 8'd8;
   localparam logic [7:0] WcStatusRemInvReqErr = 8'd9;  // NAK invalid request
   localparam logic [7:0] WcStatusRemAccessErr = 8'd10;  // NAK remote access
   localparam logic [7:0] WcStatusRemOpErr = 8'd11;  // NAK remote operational
   localparam logic [7:0] WcStatusRetryExcErr = 8'd12;  // no progress after retry_cnt retries
-  localparam logic [7:0] WcStatusRnrRetryExcErr = 8'd13;  // receiver not ready after rnr_retry retries
+  // receiver not ready after rnr_retry retries
+  localparam logic [7:0] WcStatusRnrRetryExcErr = 8'd13;
   localparam logic [7:0] WcStatusFatalErr = 8'd19;  // device failure
   localparam logic [7:0] WcStatusGeneralErr = 8'd21;  // other failure
 
@@ -184,7 +231,8 @@ package ordma_hw_pkg;
   localparam logic [7:0] CmdOpMrCreate = 8'd4;  // make an MR valid
   localparam logic [7:0] CmdOpMrDestroy = 8'd5;  // invalidate it; quiescent
   localparam logic [7:0] CmdOpCqCreate = 8'd6;  // make a CQ
-  localparam logic [7:0] CmdOpCqResize = 8'd7;  // switch to a new ring; result0 = producer index of the old ring
+  // switch to a new ring; result0 = producer index of the old ring
+  localparam logic [7:0] CmdOpCqResize = 8'd7;
   localparam logic [7:0] CmdOpCqDestroy = 8'd8;  // remove it
   localparam logic [7:0] CmdOpSrqCreate = 8'd9;  // make an SRQ
   localparam logic [7:0] CmdOpSrqLimit = 8'd10;  // arm the limit event
@@ -198,9 +246,12 @@ package ordma_hw_pkg;
   localparam logic [7:0] CmdOpMcastDetach = 8'd18;  // stop it
   localparam logic [7:0] CmdOpCounters = 8'd19;  // write all counters to memory
   localparam logic [7:0] CmdOpEthFilter = 8'd20;  // receive filter of the raw Ethernet QP
-  localparam logic [7:0] CmdOpQpRewind = 8'd64;  // recovery ring: unfreeze and send again from a PSN
-  localparam logic [7:0] CmdOpQpFail = 8'd65;  // recovery ring: complete the WQE at a PSN with a status, flush the rest
-  localparam logic [7:0] CmdOpQpSilence = 8'd66;  // recovery ring: set the silence threshold and re-arm the silence event
+  // recovery ring: unfreeze and send again from a PSN
+  localparam logic [7:0] CmdOpQpRewind = 8'd64;
+  // recovery ring: complete the WQE at a PSN with a status, flush the rest
+  localparam logic [7:0] CmdOpQpFail = 8'd65;
+  // recovery ring: set the silence threshold and re-arm the silence event
+  localparam logic [7:0] CmdOpQpSilence = 8'd66;
 
   // result of a command
   localparam int unsigned CmdStatusEnumW = 8;
@@ -211,7 +262,8 @@ package ordma_hw_pkg;
   localparam logic [7:0] CmdStatusExists = 8'd4;  // number in use (EEXIST)
   localparam logic [7:0] CmdStatusNoResource = 8'd5;  // table full (ENOMEM)
   localparam logic [7:0] CmdStatusUnsupported = 8'd6;  // not in this engine (EOPNOTSUPP)
-  localparam logic [7:0] CmdStatusDma = 8'd7;  // memory named by the command is not accessible (EFAULT)
+  // memory named by the command is not accessible (EFAULT)
+  localparam logic [7:0] CmdStatusDma = 8'd7;
 
   // access bits of MRs and QPs
   localparam int unsigned AccessEnumW = 8;
@@ -224,7 +276,8 @@ package ordma_hw_pkg;
   localparam int unsigned BufLevelEnumW = 2;
   localparam logic [1:0] BufLevelDirect = 2'd0;  // contiguous in the device's address space
   localparam logic [1:0] BufLevelList = 2'd1;  // contiguous array of 64-bit page addresses
-  localparam logic [1:0] BufLevelTree = 2'd2;  // array of addresses of 4 KiB leaves with 512 page addresses each
+  // array of addresses of 4 KiB leaves with 512 page addresses each
+  localparam logic [1:0] BufLevelTree = 2'd2;
 
   // QP type
   localparam int unsigned QpTypeEnumW = 8;
@@ -258,22 +311,27 @@ package ordma_hw_pkg;
   localparam logic [7:0] EventTypeCqFire = 8'd2;  // armed CQ has a qualifying CQE
   localparam logic [7:0] EventTypeCqError = 8'd3;  // CQ overflow; its QPs go to ERR
   localparam logic [7:0] EventTypeQpAsync = 8'd4;  // asynchronous QP event (code: async_code)
-  localparam logic [7:0] EventTypeQpError = 8'd5;  // the NIC moved the QP to ERR or SQE (code: wc_status)
+  // the NIC moved the QP to ERR or SQE (code: wc_status)
+  localparam logic [7:0] EventTypeQpError = 8'd5;
   localparam logic [7:0] EventTypeSrqLimit = 8'd6;  // SRQ fell below its limit
   localparam logic [7:0] EventTypeSrqError = 8'd7;  // SRQ memory or WQE unusable
   localparam logic [7:0] EventTypeQpNak = 8'd8;  // NAK received (code: AETH syndrome); frozen
   localparam logic [7:0] EventTypeQpRnr = 8'd9;  // RNR NAK received (code: AETH syndrome); frozen
-  localparam logic [7:0] EventTypeQpImpliedNak = 8'd10;  // gap in READ responses or acknowledgement beyond an unanswered READ; frozen
-  localparam logic [7:0] EventTypeQpSilence = 8'd11;  // unacknowledged data made no progress for the threshold; frozen
+  // gap in READ responses or acknowledgement beyond an unanswered READ; frozen
+  localparam logic [7:0] EventTypeQpImpliedNak = 8'd10;
+  // unacknowledged data made no progress for the threshold; frozen
+  localparam logic [7:0] EventTypeQpSilence = 8'd11;
   localparam logic [7:0] EventTypePort = 8'd12;  // link state changed
-  localparam logic [7:0] EventTypePageError = 8'd13;  // a doorbell word was refused on a page (code: db_err)
+  // a doorbell word was refused on a page (code: db_err)
+  localparam logic [7:0] EventTypePageError = 8'd13;
   localparam logic [7:0] EventTypeSqDrained = 8'd14;  // SQD: all sent messages completed
 
   // code of QP_ASYNC
   localparam int unsigned AsyncCodeEnumW = 8;
   localparam logic [7:0] AsyncCodeFatal = 8'd1;  // IBV_EVENT_QP_FATAL
   localparam logic [7:0] AsyncCodeReqErr = 8'd2;  // IBV_EVENT_QP_REQ_ERR: bad request from the peer
-  localparam logic [7:0] AsyncCodeAccessErr = 8'd3;  // IBV_EVENT_QP_ACCESS_ERR: access violation by the peer
+  // IBV_EVENT_QP_ACCESS_ERR: access violation by the peer
+  localparam logic [7:0] AsyncCodeAccessErr = 8'd3;
   localparam logic [7:0] AsyncCodeCommEst = 8'd4;  // IBV_EVENT_COMM_EST: first packet in RTR
   localparam logic [7:0] AsyncCodeLastWqe = 8'd5;  // IBV_EVENT_QP_LAST_WQE_REACHED
 
@@ -306,7 +364,8 @@ package ordma_hw_pkg;
   localparam logic [15:0] CounterDropMalformed = 16'd24;  // frames with broken headers or lengths
   localparam logic [15:0] CounterDropNoQp = 16'd25;  // packets for no QP
   localparam logic [15:0] CounterDropState = 16'd26;  // packets for a QP in another state
-  localparam logic [15:0] CounterDropAddress = 16'd27;  // source or destination address does not match the QP
+  // source or destination address does not match the QP
+  localparam logic [15:0] CounterDropAddress = 16'd27;
   localparam logic [15:0] CounterDropPkey = 16'd28;  // P_Key mismatches
   localparam logic [15:0] CounterDropQkey = 16'd29;  // Q_Key mismatches
   localparam logic [15:0] CounterDropOpcode = 16'd30;  // opcode not of the QP's type
@@ -404,15 +463,20 @@ package ordma_hw_pkg;
     logic [3:0] kind;  // word 0 [62:59]: what is rung; db_kind
     logic [23:0] number;  // word 0 [58:35]: QPN, SRQN or CQN; 0 for the command rings
     logic rsvd_0_34;
-    logic fire_now;  // word 0 [33]: CQ arm: fire at once (entries of a ring replaced by resize are still unseen)
+    // word 0 [33]: CQ arm: fire at once (entries of a ring replaced by resize are still unseen)
+    logic fire_now;
     logic solicited;  // word 0 [32]: CQ arm: fire only for solicited or error CQEs
     logic lap_lo;  // word 0 [31]: token page: lap of the low half; index page: 0
     logic [2:0] rsvd_0_28;
-    logic [3:0] arm_seq;  // word 0 [27:24]: CQ arm: sequence number, +1 with each arm, so that re-arming with an unchanged index is a new value
-    logic [23:0] index;  // word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD) or consumer (CQ arm)
+    // word 0 [27:24]: CQ arm: sequence number, +1 with each arm, so that re-arming with an
+    // unchanged index is a new value
+    logic [3:0] arm_seq;
+    // word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD) or consumer (CQ arm)
+    logic [23:0] index;
   } db_t;
 
-  // token word: one RDMA operation; the NIC rebuilds the WQE from the token context (bit 0 = bit 0 of word 0)
+  // token word: one RDMA operation; the NIC rebuilds the WQE from the token context (bit 0 = bit 0
+  // of word 0)
   localparam int unsigned TokenBytes = 8;
   localparam int unsigned TokenBits = 64;
   localparam int unsigned TokenSlotLsb = 0;
@@ -438,11 +502,14 @@ package ordma_hw_pkg;
     logic [7:0] gen;  // word 0 [55:48]: generation of the context
     logic [15:0] ctx;  // word 0 [47:32]: token context
     logic lap_lo;  // word 0 [31]: lap of the low half
-    logic [11:0] len;  // word 0 [30:19]: length in the context's unit; 0 = the context's default length
+    // word 0 [30:19]: length in the context's unit; 0 = the context's default length
+    logic [11:0] len;
     logic [18:0] slot;  // word 0 [18:0]: slot number: address = base + slot * stride
   } token_t;
 
-  // status record of a doorbell page in host memory: the poster's credit; written through the egress every PAGE_CREDIT_BATCH words, when the page goes idle and on a refusal (bit 0 = bit 0 of word 0)
+  // status record of a doorbell page in host memory: the poster's credit; written through the
+  // egress every PAGE_CREDIT_BATCH words, when the page goes idle and on a refusal (bit 0 = bit 0
+  // of word 0)
   localparam int unsigned PageRecordBytes = 32;
   localparam int unsigned PageRecordBits = 256;
   localparam int unsigned PageRecordConsumedLsb = 0;
@@ -499,7 +566,8 @@ package ordma_hw_pkg;
     logic [31:0] rsvd_3_32;
     logic [31:0] rkey;  // word 3 [31:0]: WRITE, READ, atomics: remote key
     logic [63:0] remote_addr;  // word 2 [63:0]: WRITE, READ, atomics: remote virtual address
-    logic [31:0] imm;  // word 1 [63:32]: immediate data (four raw bytes in wire order) or the rkey to invalidate
+    // word 1 [63:32]: immediate data (four raw bytes in wire order) or the rkey to invalidate
+    logic [31:0] imm;
     logic [31:0] length;  // word 1 [31:0]: message length in bytes
     logic [15:0] rsvd_0_48;
     logic [15:0] index;  // word 0 [47:32]: low 16 bits of the absolute index of this WQE
@@ -513,7 +581,8 @@ package ordma_hw_pkg;
     logic [7:0] opcode;  // word 0 [7:0]: operation; wqe_op
   } wqe_t;
 
-  // address vector of a UD WQE, at byte 16 of the WQE (words 2..7); an AH is no device object (bit 0 = bit 0 of word 0)
+  // address vector of a UD WQE, at byte 16 of the WQE (words 2..7); an AH is no device object (bit
+  // 0 = bit 0 of word 0)
   localparam int unsigned AvBytes = 48;
   localparam int unsigned AvBits = 384;
   localparam int unsigned AvDestQpnLsb = 0;
@@ -540,15 +609,18 @@ package ordma_hw_pkg;
     logic [63:0] rsvd_5_0;
     logic [7:0] rsvd_4_56;
     logic [7:0] sl;  // word 4 [55:48]: service level
-    logic [15:0] sport;  // word 4 [47:32]: UDP source port; 0 = the NIC derives one in 0xc000..0xffff
+    // word 4 [47:32]: UDP source port; 0 = the NIC derives one in 0xc000..0xffff
+    logic [15:0] sport;
     logic [11:0] rsvd_4_20;
     logic [19:0] flow_label;  // word 4 [19:0]: IPv6 flow label
     logic [127:0] dgid;  // words 2..3 [raw bytes]: destination GID
     logic [7:0] tclass;  // word 1 [63:56]: traffic class (DSCP and ECN)
     logic [7:0] hop_limit;  // word 1 [55:48]: TTL or hop limit
     logic [47:0] dmac;  // word 1 [47:0]: destination MAC, first octet in the low byte
-    logic [31:0] qkey;  // word 0 [63:32]: Q_Key; bit 31 set by a user queue means the QP's own Q_Key
-    logic [7:0] sgid_index;  // word 0 [31:24]: index into the GID table: the only source of addresses
+    // word 0 [63:32]: Q_Key; bit 31 set by a user queue means the QP's own Q_Key
+    logic [31:0] qkey;
+    // word 0 [31:24]: index into the GID table: the only source of addresses
+    logic [7:0] sgid_index;
     logic [23:0] dest_qpn;  // word 0 [23:0]: destination QPN
   } av_t;
 
@@ -581,10 +653,13 @@ package ordma_hw_pkg;
     logic [15:0] index;  // word 1 [31:16]: low 16 bits of the absolute index of this WQE
     logic [7:0] rsvd_1_8;
     logic [7:0] num_sge;  // word 1 [7:0]: SGEs that follow
-    logic [63:0] wr_id;  // word 0 [63:0]: returned in the CQE: an SRQ slot is free once fetched, so the provider cannot keep it by slot
+    // word 0 [63:0]: returned in the CQE: an SRQ slot is free once fetched, so the provider cannot
+    // keep it by slot
+    logic [63:0] wr_id;
   } rqe_t;
 
-  // record of a shared receive queue in host memory, written by the NIC whenever it has fetched (bit 0 = bit 0 of word 0)
+  // record of a shared receive queue in host memory, written by the NIC whenever it has fetched
+  // (bit 0 = bit 0 of word 0)
   localparam int unsigned SrqRecordBytes = 8;
   localparam int unsigned SrqRecordBits = 64;
   localparam int unsigned SrqRecordConsumedLsb = 0;
@@ -595,7 +670,8 @@ package ordma_hw_pkg;
     logic [7:0] rsvd_0_56;
     logic [23:0] count;  // word 0 [55:32]: WQEs fetched since creation, modulo 2^24
     logic [7:0] rsvd_0_24;
-    logic [23:0] consumed;  // word 0 [23:0]: absolute index of the next WQE to fetch: slots below it are free
+    // word 0 [23:0]: absolute index of the next WQE to fetch: slots below it are free
+    logic [23:0] consumed;
   } srq_record_t;
 
   // completion queue entry (bit 0 = bit 0 of word 0)
@@ -665,23 +741,30 @@ package ordma_hw_pkg;
     logic is_recv;  // word 3 [24]: completion of a receive WQE
     logic [23:0] src_qpn;  // word 3 [23:0]: UD: source QPN
     logic [31:0] imm;  // word 2 [63:32]: immediate data (raw wire bytes) or invalidated rkey
-    logic [31:0] byte_len;  // word 2 [31:0]: bytes received (UD: GRH_BYTES included) or read; 8 for atomics
-    logic [7:0] vendor_err;  // word 1 [63:56]: AETH syndrome or db_err behind the status, 0 otherwise
+    // word 2 [31:0]: bytes received (UD: GRH_BYTES included) or read; 8 for atomics
+    logic [31:0] byte_len;
+    // word 1 [63:56]: AETH syndrome or db_err behind the status, 0 otherwise
+    logic [7:0] vendor_err;
     logic [7:0] status;  // word 1 [55:48]: result; wc_status
-    logic [15:0] wqe_index;  // word 1 [47:32]: low 16 bits of the absolute index of the WQE: retires all before it too
+    // word 1 [47:32]: low 16 bits of the absolute index of the WQE: retires all before it too
+    logic [15:0] wqe_index;
     logic [7:0] opcode;  // word 1 [31:24]: what completed; wc_op
     logic [23:0] qpn;  // word 1 [23:0]: local QPN
-    logic [63:0] wr_id;  // word 0 [63:0]: receive: wr_id of the RQE; token: the token word; other sends: 0 (the provider keeps it by wqe_index)
+    // word 0 [63:0]: receive: wr_id of the RQE; token: the token word; other sends: 0 (the provider
+    // keeps it by wqe_index)
+    logic [63:0] wr_id;
   } cqe_t;
 
-  // consumer record of a CQ in host memory: written by the provider alone; the NIC reads it when its cached value says full (bit 0 = bit 0 of word 0)
+  // consumer record of a CQ in host memory: written by the provider alone; the NIC reads it when
+  // its cached value says full (bit 0 = bit 0 of word 0)
   localparam int unsigned CqRecordBytes = 8;
   localparam int unsigned CqRecordBits = 64;
   localparam int unsigned CqRecordCiLsb = 0;
   localparam int unsigned CqRecordCiW = 24;
   typedef struct packed {
     logic [39:0] rsvd_0_24;
-    logic [23:0] ci;  // word 0 [23:0]: absolute index of the next CQE that the consumer will look at
+    // word 0 [23:0]: absolute index of the next CQE that the consumer will look at
+    logic [23:0] ci;
   } cq_record_t;
 
   // head of every command; arguments follow per command below (bit 0 = bit 0 of word 0)
@@ -888,7 +971,9 @@ package ordma_hw_pkg;
     logic [63:0] rsvd_5_0;
     logic [63:0] rsvd_4_0;
     logic [63:0] rsvd_3_0;
-    logic [63:0] image;  // word 2 [63:0]: address of the context image (CREATE, MODIFY) or of the progress record to write (QUERY)
+    // word 2 [63:0]: address of the context image (CREATE, MODIFY) or of the progress record to
+    // write (QUERY)
+    logic [63:0] image;
     logic [53:0] rsvd_1_10;
     logic init_sq;  // word 1 [9]: load sq_psn as next PSN (RTR to RTS)
     logic init_rq;  // word 1 [8]: load rq_psn as expected PSN (INIT to RTR)
@@ -957,7 +1042,8 @@ package ordma_hw_pkg;
     logic [63:0] rsvd_3_0;
     logic [47:0] rsvd_2_16;
     logic [15:0] count;  // word 2 [15:0]: entries that fit
-    logic [63:0] addr;  // word 1 [63:0]: address of an array of 64-bit counters in the order of enum counter
+    // word 1 [63:0]: address of an array of 64-bit counters in the order of enum counter
+    logic [63:0] addr;
     logic [63:0] rsvd_0_0;
   } cmd_out_t;
 
@@ -984,7 +1070,8 @@ package ordma_hw_pkg;
     logic [63:0] rsvd_0_0;
   } cmd_eth_t;
 
-  // QP_REWIND; number = QPN. Unfreezes the send side; the message is the one of the order-log entry, the PSN lies in it (bit 0 = bit 0 of word 0)
+  // QP_REWIND; number = QPN. Unfreezes the send side; the message is the one of the order-log
+  // entry, the PSN lies in it (bit 0 = bit 0 of word 0)
   localparam int unsigned CmdRewindBytes = 64;
   localparam int unsigned CmdRewindBits = 512;
   localparam int unsigned CmdRewindLogIndexLsb = 64;
@@ -1027,7 +1114,8 @@ package ordma_hw_pkg;
     logic [7:0] vendor_err;  // word 1 [47:40]: vendor_err of its CQE
     logic [7:0] status;  // word 1 [39:32]: status of the failing message; wc_status
     logic [7:0] rsvd_1_24;
-    logic [23:0] psn;  // word 1 [23:0]: PSN of the failing message; messages wholly below it complete
+    // word 1 [23:0]: PSN of the failing message; messages wholly below it complete
+    logic [23:0] psn;
     logic [63:0] rsvd_0_0;
   } cmd_fail_t;
 
@@ -1047,7 +1135,8 @@ package ordma_hw_pkg;
     logic [63:0] rsvd_0_0;
   } cmd_silence_t;
 
-  // QP context image: the attributes that software sets; what moves (PSNs, indices) stays in the NIC and is read by QP_QUERY (bit 0 = bit 0 of word 0)
+  // QP context image: the attributes that software sets; what moves (PSNs, indices) stays in the
+  // NIC and is read by QP_QUERY (bit 0 = bit 0 of word 0)
   localparam int unsigned QpcBytes = 256;
   localparam int unsigned QpcBits = 2048;
   localparam int unsigned QpcQpnLsb = 0;
@@ -1146,13 +1235,16 @@ package ordma_hw_pkg;
     logic [63:0] rsvd_17_0;
     logic [63:0] rsvd_16_0;
     logic [63:0] silence;  // word 15 [63:0]: silence threshold in ns, 0 never
-    logic [63:0] atomic_addr;  // word 14 [63:0]: atomic result ring, max_dest_rd_atomic entries rounded up to a power of two, contiguous driver memory
+    // word 14 [63:0]: atomic result ring, max_dest_rd_atomic entries rounded up to a power of two,
+    // contiguous driver memory
+    logic [63:0] atomic_addr;
     logic [63:0] log_addr;  // word 13 [63:0]: order log, contiguous driver memory
     logic [34:0] rsvd_12_29;
     logic [4:0] log_log;  // word 12 [28:24]: log2 of the order-log depth
     logic [2:0] rsvd_12_21;
     logic [4:0] min_rnr_timer;  // word 12 [20:16]: RNR NAK timer code sent
-    logic [7:0] max_dest_rd_atomic;  // word 12 [15:8]: READs and atomics the peer may have outstanding
+    // word 12 [15:8]: READs and atomics the peer may have outstanding
+    logic [7:0] max_dest_rd_atomic;
     logic [7:0] max_rd_atomic;  // word 12 [7:0]: READs and atomics this side may have outstanding
     logic [7:0] rsvd_11_56;
     logic [23:0] rq_psn;  // word 11 [55:32]: first PSN to expect
@@ -1161,7 +1253,8 @@ package ordma_hw_pkg;
     logic [31:0] qkey;  // word 10 [63:32]: UD: Q_Key
     logic [11:0] rsvd_10_20;
     logic [19:0] flow_label;  // word 10 [19:0]: IPv6 flow label
-    logic [127:0] dgid;  // words 8..9 [raw bytes]: peer GID: also checked against the source of every packet
+    // words 8..9 [raw bytes]: peer GID: also checked against the source of every packet
+    logic [127:0] dgid;
     logic [15:0] sport;  // word 7 [63:48]: UDP source port
     logic [47:0] dmac;  // word 7 [47:0]: destination MAC, first octet in the low byte
     logic [7:0] sl;  // word 6 [63:56]: service level
@@ -1178,7 +1271,8 @@ package ordma_hw_pkg;
     logic [3:0] rsvd_5_44;
     logic [3:0] rq_stride_log;  // word 5 [43:40]: log2 of the stride
     logic [2:0] rsvd_5_37;
-    logic [4:0] rq_log;  // word 5 [36:32]: log2 of the receive queue size; the ring exists if rq_stride_log != 0
+    // word 5 [36:32]: log2 of the receive queue size; the ring exists if rq_stride_log != 0
+    logic [4:0] rq_log;
     logic [5:0] rsvd_5_26;
     logic [1:0] sq_level;  // word 5 [25:24]: enum buf_level
     logic [2:0] rsvd_5_21;
@@ -1186,7 +1280,8 @@ package ordma_hw_pkg;
     logic [3:0] rsvd_5_12;
     logic [3:0] sq_stride_log;  // word 5 [11:8]: log2 of the stride
     logic [2:0] rsvd_5_5;
-    logic [4:0] sq_log;  // word 5 [4:0]: log2 of the send queue size; the ring exists if sq_stride_log != 0
+    // word 5 [4:0]: log2 of the send queue size; the ring exists if sq_stride_log != 0
+    logic [4:0] sq_log;
     logic [63:0] rq_addr;  // word 4 [63:0]: receive queue memory
     logic [63:0] sq_addr;  // word 3 [63:0]: send queue memory
     logic [7:0] rsvd_2_56;
@@ -1292,12 +1387,16 @@ package ordma_hw_pkg;
     logic [3:0] rsvd_1_4;
     logic [3:0] kind;  // word 1 [3:0]: what it is; log_kind
     logic [15:0] count;  // word 0 [63:48]: WAITING run: WQEs in it
-    logic [15:0] checksum;  // word 0 [47:32]: WQE: ones-complement sum of the sixteen 16-bit units of its first 32 bytes
+    // word 0 [47:32]: WQE: ones-complement sum of the sixteen 16-bit units of its first 32 bytes
+    logic [15:0] checksum;
     logic [7:0] opcode;  // word 0 [31:24]: WQE: operation; wqe_op
-    logic [23:0] sq_index;  // word 0 [23:0]: WQE: absolute index in the send queue (a token entry holds the token word in all of word 0)
+    // word 0 [23:0]: WQE: absolute index in the send queue (a token entry holds the token word in
+    // all of word 0)
+    logic [23:0] sq_index;
   } log_entry_t;
 
-  // entry of the atomic result ring: written before the response leaves, read for a duplicate request (bit 0 = bit 0 of word 0)
+  // entry of the atomic result ring: written before the response leaves, read for a duplicate
+  // request (bit 0 = bit 0 of word 0)
   localparam int unsigned AtomicResultBytes = 16;
   localparam int unsigned AtomicResultBits = 128;
   localparam int unsigned AtomicResultValueLsb = 0;
@@ -1336,9 +1435,11 @@ package ordma_hw_pkg;
     logic phase;  // word 3 [0]: validity, as in a CQE
     logic [63:0] time_;  // word 2 [63:0]: device time in ns
     logic [7:0] rsvd_1_56;
-    logic [23:0] log_index;  // word 1 [55:32]: recovery: order-log index of the message that holds psn; CMD_DONE: seq
+    // word 1 [55:32]: recovery: order-log index of the message that holds psn; CMD_DONE: seq
+    logic [23:0] log_index;
     logic [7:0] rsvd_1_24;
-    logic [23:0] psn;  // word 1 [23:0]: recovery: oldest unacknowledged PSN (after the NAK was applied)
+    // word 1 [23:0]: recovery: oldest unacknowledged PSN (after the NAK was applied)
+    logic [23:0] psn;
     logic [7:0] rsvd_0_56;
     logic [23:0] number;  // word 0 [55:32]: object number
     logic [15:0] rsvd_0_16;

@@ -49,6 +49,8 @@
 #else
 #define ORDMA_HW_ASSERT(cond, text) _Static_assert(cond, text)
 #endif
+#define ORDMA_HW_SIZE(tag, bytes) \
+	ORDMA_HW_ASSERT(sizeof(struct tag) == (bytes), "size of struct " #tag)
 
 static inline ORDMA_HW_U64 ordma_hw_get(const __le64 *w, ORDMA_HW_U64 mask,
 					unsigned int shift)
@@ -132,7 +134,9 @@ static inline void ordma_hw_be_set(__u8 *b, unsigned int bit, unsigned int len,
 #define ORDMA_DRIVER_PAGE 0
 /* user context of the driver itself; its queues alone may use the local-DMA key */
 #define ORDMA_KERNEL_UCTX 0
-/* the local-DMA key: any address of the device's DMA space, kernel queues only, never a valid rkey */
+/*
+ * the local-DMA key: any address of the device's DMA space, kernel queues only, never a valid rkey
+ */
 #define ORDMA_RESERVED_LKEY 1
 /* granularity of a send WQE; the stride of a send queue is WQE_UNIT << k */
 #define ORDMA_WQE_UNIT 64
@@ -164,7 +168,9 @@ static inline void ordma_hw_be_set(__u8 *b, unsigned int bit, unsigned int len,
 #define ORDMA_GRH_BYTES 40
 /* low bits of an lkey/rkey: index into the MR table; the bits above are unpredictable */
 #define ORDMA_MKEY_INDEX_BITS 16
-/* low bits of a QPN: index into the QP table; the bits above are unpredictable. QPN 1 is the GSI QP */
+/*
+ * low bits of a QPN: index into the QP table; the bits above are unpredictable. QPN 1 is the GSI QP
+ */
 #define ORDMA_QPN_INDEX_BITS 14
 /* QPN of the general services QP */
 #define ORDMA_GSI_QPN 1
@@ -254,9 +260,15 @@ static inline void ordma_hw_be_set(__u8 *b, unsigned int bit, unsigned int len,
 #define ORDMA_REG_EQ_LOG 0x0148
 /* 32 bits, rw: bit 0: administrative link state */
 #define ORDMA_REG_LINK_CTRL 0x014c
-/* 32 bits, rw: consumer index of the event ring (absolute): while the ring is more than half full, CQ_FIRE waits in its CQ, which stays armed */
+/*
+ * 32 bits, rw: consumer index of the event ring (absolute): while the ring is more than half full,
+ * CQ_FIRE waits in its CQ, which stays armed
+ */
 #define ORDMA_REG_EQ_CI 0x0150
-/* 64 bits, ro: 1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on hardware always */
+/*
+ * 64 bits, ro: 1 while the engine sleeps: who posts stores, fences, reads this and kicks; 0 on
+ * hardware always
+ */
 #define ORDMA_REG_ASLEEP 0x1000
 /* 64 bits, ro: device clock in ns since reset; monotonic; all transport timers use it */
 #define ORDMA_REG_CLOCK 0x1008
@@ -335,12 +347,14 @@ enum ordma_wqe_op {
 /* completion status, same numbers as ibv_wc_status (8 bits) */
 enum ordma_wc_status {
 	ORDMA_WC_STATUS_SUCCESS = 0, /* done */
-	ORDMA_WC_STATUS_LOC_LEN_ERR = 1, /* message longer than the receive buffer or the path allows */
+	/* message longer than the receive buffer or the path allows */
+	ORDMA_WC_STATUS_LOC_LEN_ERR = 1,
 	ORDMA_WC_STATUS_LOC_QP_OP_ERR = 2, /* WQE not valid for this QP */
 	ORDMA_WC_STATUS_LOC_PROT_ERR = 4, /* lkey, range or access of a local buffer */
 	ORDMA_WC_STATUS_WR_FLUSH_ERR = 5, /* flushed: the QP was in error */
 	ORDMA_WC_STATUS_BAD_RESP_ERR = 7, /* response that matches no request */
-	ORDMA_WC_STATUS_LOC_ACCESS_ERR = 8, /* protection error of a local buffer while receiving a write with immediate */
+	/* protection error of a local buffer while receiving a write with immediate */
+	ORDMA_WC_STATUS_LOC_ACCESS_ERR = 8,
 	ORDMA_WC_STATUS_REM_INV_REQ_ERR = 9, /* NAK invalid request */
 	ORDMA_WC_STATUS_REM_ACCESS_ERR = 10, /* NAK remote access */
 	ORDMA_WC_STATUS_REM_OP_ERR = 11, /* NAK remote operational */
@@ -369,7 +383,8 @@ enum ordma_cmd_op {
 	ORDMA_CMD_OP_MR_CREATE = 4, /* make an MR valid */
 	ORDMA_CMD_OP_MR_DESTROY = 5, /* invalidate it; quiescent */
 	ORDMA_CMD_OP_CQ_CREATE = 6, /* make a CQ */
-	ORDMA_CMD_OP_CQ_RESIZE = 7, /* switch to a new ring; result0 = producer index of the old ring */
+	/* switch to a new ring; result0 = producer index of the old ring */
+	ORDMA_CMD_OP_CQ_RESIZE = 7,
 	ORDMA_CMD_OP_CQ_DESTROY = 8, /* remove it */
 	ORDMA_CMD_OP_SRQ_CREATE = 9, /* make an SRQ */
 	ORDMA_CMD_OP_SRQ_LIMIT = 10, /* arm the limit event */
@@ -384,8 +399,10 @@ enum ordma_cmd_op {
 	ORDMA_CMD_OP_COUNTERS = 19, /* write all counters to memory */
 	ORDMA_CMD_OP_ETH_FILTER = 20, /* receive filter of the raw Ethernet QP */
 	ORDMA_CMD_OP_QP_REWIND = 64, /* recovery ring: unfreeze and send again from a PSN */
-	ORDMA_CMD_OP_QP_FAIL = 65, /* recovery ring: complete the WQE at a PSN with a status, flush the rest */
-	ORDMA_CMD_OP_QP_SILENCE = 66, /* recovery ring: set the silence threshold and re-arm the silence event */
+	/* recovery ring: complete the WQE at a PSN with a status, flush the rest */
+	ORDMA_CMD_OP_QP_FAIL = 65,
+	/* recovery ring: set the silence threshold and re-arm the silence event */
+	ORDMA_CMD_OP_QP_SILENCE = 66,
 };
 
 /* result of a command (8 bits) */
@@ -412,7 +429,8 @@ enum ordma_access {
 enum ordma_buf_level {
 	ORDMA_BUF_LEVEL_DIRECT = 0, /* contiguous in the device's address space */
 	ORDMA_BUF_LEVEL_LIST = 1, /* contiguous array of 64-bit page addresses */
-	ORDMA_BUF_LEVEL_TREE = 2, /* array of addresses of 4 KiB leaves with 512 page addresses each */
+	/* array of addresses of 4 KiB leaves with 512 page addresses each */
+	ORDMA_BUF_LEVEL_TREE = 2,
 };
 
 /* QP type (8 bits) */
@@ -455,8 +473,10 @@ enum ordma_event_type {
 	ORDMA_EVENT_TYPE_SRQ_ERROR = 7, /* SRQ memory or WQE unusable */
 	ORDMA_EVENT_TYPE_QP_NAK = 8, /* NAK received (code: AETH syndrome); frozen */
 	ORDMA_EVENT_TYPE_QP_RNR = 9, /* RNR NAK received (code: AETH syndrome); frozen */
-	ORDMA_EVENT_TYPE_QP_IMPLIED_NAK = 10, /* gap in READ responses or acknowledgement beyond an unanswered READ; frozen */
-	ORDMA_EVENT_TYPE_QP_SILENCE = 11, /* unacknowledged data made no progress for the threshold; frozen */
+	/* gap in READ responses or acknowledgement beyond an unanswered READ; frozen */
+	ORDMA_EVENT_TYPE_QP_IMPLIED_NAK = 10,
+	/* unacknowledged data made no progress for the threshold; frozen */
+	ORDMA_EVENT_TYPE_QP_SILENCE = 11,
 	ORDMA_EVENT_TYPE_PORT = 12, /* link state changed */
 	ORDMA_EVENT_TYPE_PAGE_ERROR = 13, /* a doorbell word was refused on a page (code: db_err) */
 	ORDMA_EVENT_TYPE_SQ_DRAINED = 14, /* SQD: all sent messages completed */
@@ -471,7 +491,10 @@ enum ordma_async_code {
 	ORDMA_ASYNC_CODE_LAST_WQE = 5, /* IBV_EVENT_QP_LAST_WQE_REACHED */
 };
 
-/* device counters in the order that COUNTERS writes them; lower-case names are the hw_counters (16 bits) */
+/*
+ * device counters in the order that COUNTERS writes them; lower-case names are the hw_counters (16
+ * bits)
+ */
 enum ordma_counter {
 	ORDMA_COUNTER_TX_PACKETS = 0, /* RoCE packets sent */
 	ORDMA_COUNTER_TX_BYTES = 1, /* payload bytes sent */
@@ -584,7 +607,7 @@ struct ordma_db {
 };
 
 #define ORDMA_DB_BYTES 8
-ORDMA_HW_ASSERT(sizeof(struct ordma_db) == ORDMA_DB_BYTES, "size of struct ordma_db");
+ORDMA_HW_SIZE(ordma_db, ORDMA_DB_BYTES);
 
 /* word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD) or consumer (CQ arm) */
 #define ORDMA_DB_INDEX_T struct ordma_db
@@ -592,7 +615,10 @@ ORDMA_HW_ASSERT(sizeof(struct ordma_db) == ORDMA_DB_BYTES, "size of struct ordma
 #define ORDMA_DB_INDEX_S 0
 #define ORDMA_DB_INDEX_M 0xffffffULL
 
-/* word 0 [27:24]: CQ arm: sequence number, +1 with each arm, so that re-arming with an unchanged index is a new value */
+/*
+ * word 0 [27:24]: CQ arm: sequence number, +1 with each arm, so that re-arming with an unchanged
+ * index is a new value
+ */
 #define ORDMA_DB_ARM_SEQ_T struct ordma_db
 #define ORDMA_DB_ARM_SEQ_W 0
 #define ORDMA_DB_ARM_SEQ_S 24
@@ -640,7 +666,7 @@ struct ordma_token {
 };
 
 #define ORDMA_TOKEN_BYTES 8
-ORDMA_HW_ASSERT(sizeof(struct ordma_token) == ORDMA_TOKEN_BYTES, "size of struct ordma_token");
+ORDMA_HW_SIZE(ordma_token, ORDMA_TOKEN_BYTES);
 
 /* word 0 [18:0]: slot number: address = base + slot * stride */
 #define ORDMA_TOKEN_SLOT_T struct ordma_token
@@ -690,13 +716,16 @@ ORDMA_HW_ASSERT(sizeof(struct ordma_token) == ORDMA_TOKEN_BYTES, "size of struct
 #define ORDMA_TOKEN_LAP_HI_S 63
 #define ORDMA_TOKEN_LAP_HI_M 0x1ULL
 
-/* status record of a doorbell page in host memory: the poster's credit; written through the egress every PAGE_CREDIT_BATCH words, when the page goes idle and on a refusal */
+/*
+ * status record of a doorbell page in host memory: the poster's credit; written through the egress
+ * every PAGE_CREDIT_BATCH words, when the page goes idle and on a refusal
+ */
 struct ordma_page_record {
 	__le64 w[4];
 };
 
 #define ORDMA_PAGE_RECORD_BYTES 32
-ORDMA_HW_ASSERT(sizeof(struct ordma_page_record) == ORDMA_PAGE_RECORD_BYTES, "size of struct ordma_page_record");
+ORDMA_HW_SIZE(ordma_page_record, ORDMA_PAGE_RECORD_BYTES);
 
 /* word 0 [31:0]: words taken from the page since it was opened */
 #define ORDMA_PAGE_RECORD_CONSUMED_T struct ordma_page_record
@@ -728,7 +757,7 @@ struct ordma_wqe {
 };
 
 #define ORDMA_WQE_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_wqe) == ORDMA_WQE_BYTES, "size of struct ordma_wqe");
+ORDMA_HW_SIZE(ordma_wqe, ORDMA_WQE_BYTES);
 
 /* word 0 [7:0]: operation; enum ordma_wqe_op */
 #define ORDMA_WQE_OPCODE_T struct ordma_wqe
@@ -814,7 +843,7 @@ struct ordma_av {
 };
 
 #define ORDMA_AV_BYTES 48
-ORDMA_HW_ASSERT(sizeof(struct ordma_av) == ORDMA_AV_BYTES, "size of struct ordma_av");
+ORDMA_HW_SIZE(ordma_av, ORDMA_AV_BYTES);
 
 /* word 0 [23:0]: destination QPN */
 #define ORDMA_AV_DEST_QPN_T struct ordma_av
@@ -880,7 +909,7 @@ struct ordma_sge {
 };
 
 #define ORDMA_SGE_BYTES 16
-ORDMA_HW_ASSERT(sizeof(struct ordma_sge) == ORDMA_SGE_BYTES, "size of struct ordma_sge");
+ORDMA_HW_SIZE(ordma_sge, ORDMA_SGE_BYTES);
 
 /* word 0 [63:0]: virtual address in the MR */
 #define ORDMA_SGE_ADDR_T struct ordma_sge
@@ -906,9 +935,12 @@ struct ordma_rqe {
 };
 
 #define ORDMA_RQE_BYTES 16
-ORDMA_HW_ASSERT(sizeof(struct ordma_rqe) == ORDMA_RQE_BYTES, "size of struct ordma_rqe");
+ORDMA_HW_SIZE(ordma_rqe, ORDMA_RQE_BYTES);
 
-/* word 0 [63:0]: returned in the CQE: an SRQ slot is free once fetched, so the provider cannot keep it by slot */
+/*
+ * word 0 [63:0]: returned in the CQE: an SRQ slot is free once fetched, so the provider cannot keep
+ * it by slot
+ */
 #define ORDMA_RQE_WR_ID_T struct ordma_rqe
 #define ORDMA_RQE_WR_ID_W 0
 #define ORDMA_RQE_WR_ID_S 0
@@ -932,7 +964,7 @@ struct ordma_srq_record {
 };
 
 #define ORDMA_SRQ_RECORD_BYTES 8
-ORDMA_HW_ASSERT(sizeof(struct ordma_srq_record) == ORDMA_SRQ_RECORD_BYTES, "size of struct ordma_srq_record");
+ORDMA_HW_SIZE(ordma_srq_record, ORDMA_SRQ_RECORD_BYTES);
 
 /* word 0 [23:0]: absolute index of the next WQE to fetch: slots below it are free */
 #define ORDMA_SRQ_RECORD_CONSUMED_T struct ordma_srq_record
@@ -952,9 +984,12 @@ struct ordma_cqe {
 };
 
 #define ORDMA_CQE_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cqe) == ORDMA_CQE_BYTES, "size of struct ordma_cqe");
+ORDMA_HW_SIZE(ordma_cqe, ORDMA_CQE_BYTES);
 
-/* word 0 [63:0]: receive: wr_id of the RQE; token: the token word; other sends: 0 (the provider keeps it by wqe_index) */
+/*
+ * word 0 [63:0]: receive: wr_id of the RQE; token: the token word; other sends: 0 (the provider
+ * keeps it by wqe_index)
+ */
 #define ORDMA_CQE_WR_ID_T struct ordma_cqe
 #define ORDMA_CQE_WR_ID_W 0
 #define ORDMA_CQE_WR_ID_S 0
@@ -1086,13 +1121,16 @@ ORDMA_HW_ASSERT(sizeof(struct ordma_cqe) == ORDMA_CQE_BYTES, "size of struct ord
 #define ORDMA_CQE_PHASE_S 0
 #define ORDMA_CQE_PHASE_M 0x1ULL
 
-/* consumer record of a CQ in host memory: written by the provider alone; the NIC reads it when its cached value says full */
+/*
+ * consumer record of a CQ in host memory: written by the provider alone; the NIC reads it when its
+ * cached value says full
+ */
 struct ordma_cq_record {
 	__le64 w[1];
 };
 
 #define ORDMA_CQ_RECORD_BYTES 8
-ORDMA_HW_ASSERT(sizeof(struct ordma_cq_record) == ORDMA_CQ_RECORD_BYTES, "size of struct ordma_cq_record");
+ORDMA_HW_SIZE(ordma_cq_record, ORDMA_CQ_RECORD_BYTES);
 
 /* word 0 [23:0]: absolute index of the next CQE that the consumer will look at */
 #define ORDMA_CQ_RECORD_CI_T struct ordma_cq_record
@@ -1106,7 +1144,7 @@ struct ordma_cmd {
 };
 
 #define ORDMA_CMD_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd) == ORDMA_CMD_BYTES, "size of struct ordma_cmd");
+ORDMA_HW_SIZE(ordma_cmd, ORDMA_CMD_BYTES);
 
 /* word 0 [7:0]: command; enum ordma_cmd_op */
 #define ORDMA_CMD_OPCODE_T struct ordma_cmd
@@ -1138,7 +1176,7 @@ struct ordma_rsp {
 };
 
 #define ORDMA_RSP_BYTES 32
-ORDMA_HW_ASSERT(sizeof(struct ordma_rsp) == ORDMA_RSP_BYTES, "size of struct ordma_rsp");
+ORDMA_HW_SIZE(ordma_rsp, ORDMA_RSP_BYTES);
 
 /* word 0 [7:0]: result; enum ordma_cmd_status */
 #define ORDMA_RSP_STATUS_T struct ordma_rsp
@@ -1176,7 +1214,7 @@ struct ordma_cmd_page {
 };
 
 #define ORDMA_CMD_PAGE_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_page) == ORDMA_CMD_PAGE_BYTES, "size of struct ordma_cmd_page");
+ORDMA_HW_SIZE(ordma_cmd_page, ORDMA_CMD_PAGE_BYTES);
 
 /* word 1 [15:0]: owner */
 #define ORDMA_CMD_PAGE_UCTX_T struct ordma_cmd_page
@@ -1202,7 +1240,7 @@ struct ordma_cmd_mr {
 };
 
 #define ORDMA_CMD_MR_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_mr) == ORDMA_CMD_MR_BYTES, "size of struct ordma_cmd_mr");
+ORDMA_HW_SIZE(ordma_cmd_mr, ORDMA_CMD_MR_BYTES);
 
 /* word 1 [23:0]: protection domain */
 #define ORDMA_CMD_MR_PD_T struct ordma_cmd_mr
@@ -1258,7 +1296,7 @@ struct ordma_cmd_cq {
 };
 
 #define ORDMA_CMD_CQ_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_cq) == ORDMA_CMD_CQ_BYTES, "size of struct ordma_cmd_cq");
+ORDMA_HW_SIZE(ordma_cmd_cq, ORDMA_CMD_CQ_BYTES);
 
 /* word 1 [15:0]: owner */
 #define ORDMA_CMD_CQ_UCTX_T struct ordma_cmd_cq
@@ -1308,7 +1346,7 @@ struct ordma_cmd_srq {
 };
 
 #define ORDMA_CMD_SRQ_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_srq) == ORDMA_CMD_SRQ_BYTES, "size of struct ordma_cmd_srq");
+ORDMA_HW_SIZE(ordma_cmd_srq, ORDMA_CMD_SRQ_BYTES);
 
 /* word 1 [15:0]: owner */
 #define ORDMA_CMD_SRQ_UCTX_T struct ordma_cmd_srq
@@ -1370,7 +1408,7 @@ struct ordma_cmd_qp {
 };
 
 #define ORDMA_CMD_QP_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_qp) == ORDMA_CMD_QP_BYTES, "size of struct ordma_cmd_qp");
+ORDMA_HW_SIZE(ordma_cmd_qp, ORDMA_CMD_QP_BYTES);
 
 /* word 1 [7:0]: QP_MODIFY: new state; enum ordma_qp_state */
 #define ORDMA_CMD_QP_STATE_T struct ordma_cmd_qp
@@ -1390,7 +1428,10 @@ ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_qp) == ORDMA_CMD_QP_BYTES, "size of stru
 #define ORDMA_CMD_QP_INIT_SQ_S 9
 #define ORDMA_CMD_QP_INIT_SQ_M 0x1ULL
 
-/* word 2 [63:0]: address of the context image (CREATE, MODIFY) or of the progress record to write (QUERY) */
+/*
+ * word 2 [63:0]: address of the context image (CREATE, MODIFY) or of the progress record to write
+ * (QUERY)
+ */
 #define ORDMA_CMD_QP_IMAGE_T struct ordma_cmd_qp
 #define ORDMA_CMD_QP_IMAGE_W 2
 #define ORDMA_CMD_QP_IMAGE_S 0
@@ -1402,7 +1443,7 @@ struct ordma_cmd_gid {
 };
 
 #define ORDMA_CMD_GID_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_gid) == ORDMA_CMD_GID_BYTES, "size of struct ordma_cmd_gid");
+ORDMA_HW_SIZE(ordma_cmd_gid, ORDMA_CMD_GID_BYTES);
 
 /* word 1 [0]: 0 clears the entry */
 #define ORDMA_CMD_GID_VALID_T struct ordma_cmd_gid
@@ -1444,7 +1485,7 @@ struct ordma_cmd_mcast {
 };
 
 #define ORDMA_CMD_MCAST_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_mcast) == ORDMA_CMD_MCAST_BYTES, "size of struct ordma_cmd_mcast");
+ORDMA_HW_SIZE(ordma_cmd_mcast, ORDMA_CMD_MCAST_BYTES);
 
 /* words 2..3 [raw bytes]: multicast GID */
 #define ORDMA_CMD_MCAST_GID_OFF 16
@@ -1456,7 +1497,7 @@ struct ordma_cmd_out {
 };
 
 #define ORDMA_CMD_OUT_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_out) == ORDMA_CMD_OUT_BYTES, "size of struct ordma_cmd_out");
+ORDMA_HW_SIZE(ordma_cmd_out, ORDMA_CMD_OUT_BYTES);
 
 /* word 1 [63:0]: address of an array of 64-bit counters in the order of enum counter */
 #define ORDMA_CMD_OUT_ADDR_T struct ordma_cmd_out
@@ -1476,7 +1517,7 @@ struct ordma_cmd_eth {
 };
 
 #define ORDMA_CMD_ETH_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_eth) == ORDMA_CMD_ETH_BYTES, "size of struct ordma_cmd_eth");
+ORDMA_HW_SIZE(ordma_cmd_eth, ORDMA_CMD_ETH_BYTES);
 
 /* word 1 [0]: everything */
 #define ORDMA_CMD_ETH_PROMISC_T struct ordma_cmd_eth
@@ -1496,13 +1537,16 @@ ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_eth) == ORDMA_CMD_ETH_BYTES, "size of st
 #define ORDMA_CMD_ETH_MAC_S 0
 #define ORDMA_CMD_ETH_MAC_M 0xffffffffffffULL
 
-/* QP_REWIND; number = QPN. Unfreezes the send side; the message is the one of the order-log entry, the PSN lies in it */
+/*
+ * QP_REWIND; number = QPN. Unfreezes the send side; the message is the one of the order-log entry,
+ * the PSN lies in it
+ */
 struct ordma_cmd_rewind {
 	__le64 w[8];
 };
 
 #define ORDMA_CMD_REWIND_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_rewind) == ORDMA_CMD_REWIND_BYTES, "size of struct ordma_cmd_rewind");
+ORDMA_HW_SIZE(ordma_cmd_rewind, ORDMA_CMD_REWIND_BYTES);
 
 /* word 1 [23:0]: order-log index of the message */
 #define ORDMA_CMD_REWIND_LOG_INDEX_T struct ordma_cmd_rewind
@@ -1528,7 +1572,7 @@ struct ordma_cmd_fail {
 };
 
 #define ORDMA_CMD_FAIL_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_fail) == ORDMA_CMD_FAIL_BYTES, "size of struct ordma_cmd_fail");
+ORDMA_HW_SIZE(ordma_cmd_fail, ORDMA_CMD_FAIL_BYTES);
 
 /* word 1 [23:0]: PSN of the failing message; messages wholly below it complete */
 #define ORDMA_CMD_FAIL_PSN_T struct ordma_cmd_fail
@@ -1554,7 +1598,7 @@ struct ordma_cmd_silence {
 };
 
 #define ORDMA_CMD_SILENCE_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_silence) == ORDMA_CMD_SILENCE_BYTES, "size of struct ordma_cmd_silence");
+ORDMA_HW_SIZE(ordma_cmd_silence, ORDMA_CMD_SILENCE_BYTES);
 
 /* word 1 [63:0]: ns without progress before the silence event; 0 never */
 #define ORDMA_CMD_SILENCE_THRESHOLD_T struct ordma_cmd_silence
@@ -1562,13 +1606,16 @@ ORDMA_HW_ASSERT(sizeof(struct ordma_cmd_silence) == ORDMA_CMD_SILENCE_BYTES, "si
 #define ORDMA_CMD_SILENCE_THRESHOLD_S 0
 #define ORDMA_CMD_SILENCE_THRESHOLD_M 0xffffffffffffffffULL
 
-/* QP context image: the attributes that software sets; what moves (PSNs, indices) stays in the NIC and is read by QP_QUERY */
+/*
+ * QP context image: the attributes that software sets; what moves (PSNs, indices) stays in the NIC
+ * and is read by QP_QUERY
+ */
 struct ordma_qpc {
 	__le64 w[32];
 };
 
 #define ORDMA_QPC_BYTES 256
-ORDMA_HW_ASSERT(sizeof(struct ordma_qpc) == ORDMA_QPC_BYTES, "size of struct ordma_qpc");
+ORDMA_HW_SIZE(ordma_qpc, ORDMA_QPC_BYTES);
 
 /* word 0 [23:0]: QPN, repeated */
 #define ORDMA_QPC_QPN_T struct ordma_qpc
@@ -1790,7 +1837,10 @@ ORDMA_HW_ASSERT(sizeof(struct ordma_qpc) == ORDMA_QPC_BYTES, "size of struct ord
 #define ORDMA_QPC_LOG_ADDR_S 0
 #define ORDMA_QPC_LOG_ADDR_M 0xffffffffffffffffULL
 
-/* word 14 [63:0]: atomic result ring, max_dest_rd_atomic entries rounded up to a power of two, contiguous driver memory */
+/*
+ * word 14 [63:0]: atomic result ring, max_dest_rd_atomic entries rounded up to a power of two,
+ * contiguous driver memory
+ */
 #define ORDMA_QPC_ATOMIC_ADDR_T struct ordma_qpc
 #define ORDMA_QPC_ATOMIC_ADDR_W 14
 #define ORDMA_QPC_ATOMIC_ADDR_S 0
@@ -1808,7 +1858,7 @@ struct ordma_progress {
 };
 
 #define ORDMA_PROGRESS_BYTES 64
-ORDMA_HW_ASSERT(sizeof(struct ordma_progress) == ORDMA_PROGRESS_BYTES, "size of struct ordma_progress");
+ORDMA_HW_SIZE(ordma_progress, ORDMA_PROGRESS_BYTES);
 
 /* word 0 [23:0]: oldest unacknowledged PSN */
 #define ORDMA_PROGRESS_UNA_PSN_T struct ordma_progress
@@ -1906,9 +1956,12 @@ struct ordma_log_entry {
 };
 
 #define ORDMA_LOG_ENTRY_BYTES 16
-ORDMA_HW_ASSERT(sizeof(struct ordma_log_entry) == ORDMA_LOG_ENTRY_BYTES, "size of struct ordma_log_entry");
+ORDMA_HW_SIZE(ordma_log_entry, ORDMA_LOG_ENTRY_BYTES);
 
-/* word 0 [23:0]: WQE: absolute index in the send queue (a token entry holds the token word in all of word 0) */
+/*
+ * word 0 [23:0]: WQE: absolute index in the send queue (a token entry holds the token word in all
+ * of word 0)
+ */
 #define ORDMA_LOG_ENTRY_SQ_INDEX_T struct ordma_log_entry
 #define ORDMA_LOG_ENTRY_SQ_INDEX_W 0
 #define ORDMA_LOG_ENTRY_SQ_INDEX_S 0
@@ -1950,13 +2003,15 @@ ORDMA_HW_ASSERT(sizeof(struct ordma_log_entry) == ORDMA_LOG_ENTRY_BYTES, "size o
 #define ORDMA_LOG_ENTRY_LENGTH_S 32
 #define ORDMA_LOG_ENTRY_LENGTH_M 0xffffffffULL
 
-/* entry of the atomic result ring: written before the response leaves, read for a duplicate request */
+/*
+ * entry of the atomic result ring: written before the response leaves, read for a duplicate request
+ */
 struct ordma_atomic_result {
 	__le64 w[2];
 };
 
 #define ORDMA_ATOMIC_RESULT_BYTES 16
-ORDMA_HW_ASSERT(sizeof(struct ordma_atomic_result) == ORDMA_ATOMIC_RESULT_BYTES, "size of struct ordma_atomic_result");
+ORDMA_HW_SIZE(ordma_atomic_result, ORDMA_ATOMIC_RESULT_BYTES);
 
 /* word 0 [63:0]: value before the operation */
 #define ORDMA_ATOMIC_RESULT_VALUE_T struct ordma_atomic_result
@@ -1982,7 +2037,7 @@ struct ordma_event {
 };
 
 #define ORDMA_EVENT_BYTES 32
-ORDMA_HW_ASSERT(sizeof(struct ordma_event) == ORDMA_EVENT_BYTES, "size of struct ordma_event");
+ORDMA_HW_SIZE(ordma_event, ORDMA_EVENT_BYTES);
 
 /* word 0 [7:0]: what; enum ordma_event_type */
 #define ORDMA_EVENT_TYPE_T struct ordma_event
@@ -2032,7 +2087,7 @@ struct ordma_eth {
 };
 
 #define ORDMA_ETH_BYTES 14
-ORDMA_HW_ASSERT(sizeof(struct ordma_eth) == ORDMA_ETH_BYTES, "size of struct ordma_eth");
+ORDMA_HW_SIZE(ordma_eth, ORDMA_ETH_BYTES);
 
 /* bits 0..47: destination MAC */
 #define ORDMA_ETH_DST_T struct ordma_eth
@@ -2055,7 +2110,7 @@ struct ordma_ipv4 {
 };
 
 #define ORDMA_IPV4_BYTES 20
-ORDMA_HW_ASSERT(sizeof(struct ordma_ipv4) == ORDMA_IPV4_BYTES, "size of struct ordma_ipv4");
+ORDMA_HW_SIZE(ordma_ipv4, ORDMA_IPV4_BYTES);
 
 /* bits 0..3: 4 */
 #define ORDMA_IPV4_VERSION_T struct ordma_ipv4
@@ -2123,7 +2178,7 @@ struct ordma_ipv6 {
 };
 
 #define ORDMA_IPV6_BYTES 40
-ORDMA_HW_ASSERT(sizeof(struct ordma_ipv6) == ORDMA_IPV6_BYTES, "size of struct ordma_ipv6");
+ORDMA_HW_SIZE(ordma_ipv6, ORDMA_IPV6_BYTES);
 
 /* bits 0..3: 6 */
 #define ORDMA_IPV6_VERSION_T struct ordma_ipv6
@@ -2181,7 +2236,7 @@ struct ordma_udp {
 };
 
 #define ORDMA_UDP_BYTES 8
-ORDMA_HW_ASSERT(sizeof(struct ordma_udp) == ORDMA_UDP_BYTES, "size of struct ordma_udp");
+ORDMA_HW_SIZE(ordma_udp, ORDMA_UDP_BYTES);
 
 /* bits 0..15: source port: flow entropy */
 #define ORDMA_UDP_SPORT_T struct ordma_udp
@@ -2209,7 +2264,7 @@ struct ordma_bth {
 };
 
 #define ORDMA_BTH_BYTES 12
-ORDMA_HW_ASSERT(sizeof(struct ordma_bth) == ORDMA_BTH_BYTES, "size of struct ordma_bth");
+ORDMA_HW_SIZE(ordma_bth, ORDMA_BTH_BYTES);
 
 /* bits 0..7: opcode; enum ordma_roce_op */
 #define ORDMA_BTH_OPCODE_T struct ordma_bth
@@ -2272,7 +2327,7 @@ struct ordma_reth {
 };
 
 #define ORDMA_RETH_BYTES 16
-ORDMA_HW_ASSERT(sizeof(struct ordma_reth) == ORDMA_RETH_BYTES, "size of struct ordma_reth");
+ORDMA_HW_SIZE(ordma_reth, ORDMA_RETH_BYTES);
 
 /* bits 0..63: virtual address */
 #define ORDMA_RETH_VA_T struct ordma_reth
@@ -2295,7 +2350,7 @@ struct ordma_aeth {
 };
 
 #define ORDMA_AETH_BYTES 4
-ORDMA_HW_ASSERT(sizeof(struct ordma_aeth) == ORDMA_AETH_BYTES, "size of struct ordma_aeth");
+ORDMA_HW_SIZE(ordma_aeth, ORDMA_AETH_BYTES);
 
 /* bits 0..7: 000ccccc ACK, 001ttttt RNR NAK, 011nnnnn NAK */
 #define ORDMA_AETH_SYNDROME_T struct ordma_aeth
@@ -2313,7 +2368,7 @@ struct ordma_atomiceth {
 };
 
 #define ORDMA_ATOMICETH_BYTES 28
-ORDMA_HW_ASSERT(sizeof(struct ordma_atomiceth) == ORDMA_ATOMICETH_BYTES, "size of struct ordma_atomiceth");
+ORDMA_HW_SIZE(ordma_atomiceth, ORDMA_ATOMICETH_BYTES);
 
 /* bits 0..63: virtual address */
 #define ORDMA_ATOMICETH_VA_T struct ordma_atomiceth
@@ -2341,7 +2396,7 @@ struct ordma_atomicack {
 };
 
 #define ORDMA_ATOMICACK_BYTES 8
-ORDMA_HW_ASSERT(sizeof(struct ordma_atomicack) == ORDMA_ATOMICACK_BYTES, "size of struct ordma_atomicack");
+ORDMA_HW_SIZE(ordma_atomicack, ORDMA_ATOMICACK_BYTES);
 
 /* bits 0..63: value before the operation */
 #define ORDMA_ATOMICACK_VALUE_T struct ordma_atomicack
@@ -2354,7 +2409,7 @@ struct ordma_immdt {
 };
 
 #define ORDMA_IMMDT_BYTES 4
-ORDMA_HW_ASSERT(sizeof(struct ordma_immdt) == ORDMA_IMMDT_BYTES, "size of struct ordma_immdt");
+ORDMA_HW_SIZE(ordma_immdt, ORDMA_IMMDT_BYTES);
 
 /* bits 0..31: immediate */
 #define ORDMA_IMMDT_IMM_T struct ordma_immdt
@@ -2367,7 +2422,7 @@ struct ordma_ieth {
 };
 
 #define ORDMA_IETH_BYTES 4
-ORDMA_HW_ASSERT(sizeof(struct ordma_ieth) == ORDMA_IETH_BYTES, "size of struct ordma_ieth");
+ORDMA_HW_SIZE(ordma_ieth, ORDMA_IETH_BYTES);
 
 /* bits 0..31: key to invalidate */
 #define ORDMA_IETH_RKEY_T struct ordma_ieth
@@ -2380,7 +2435,7 @@ struct ordma_deth {
 };
 
 #define ORDMA_DETH_BYTES 8
-ORDMA_HW_ASSERT(sizeof(struct ordma_deth) == ORDMA_DETH_BYTES, "size of struct ordma_deth");
+ORDMA_HW_SIZE(ordma_deth, ORDMA_DETH_BYTES);
 
 /* bits 0..31: Q_Key */
 #define ORDMA_DETH_QKEY_T struct ordma_deth

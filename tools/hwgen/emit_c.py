@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The C header, one text for kernel C, userspace C11 and C++20."""
 
-from common import BANNER, bits, num
+from common import BANNER, bits, note, num, with_note
 from names import Symbols
 from spec import Enum, Spec, Struct
 
@@ -57,6 +57,8 @@ PROLOGUE = """\
 #else
 #define ORDMA_HW_ASSERT(cond, text) _Static_assert(cond, text)
 #endif
+#define ORDMA_HW_SIZE(tag, bytes) \\
+	ORDMA_HW_ASSERT(sizeof(struct tag) == (bytes), "size of struct " #tag)
 
 static inline ORDMA_HW_U64 ordma_hw_get(const __le64 *w, ORDMA_HW_U64 mask,
 					unsigned int shift)
@@ -128,9 +130,9 @@ static inline void ordma_hw_be_set(__u8 *b, unsigned int bit, unsigned int len,
 """
 
 TAKEN = (
-    "ORDMA_HW_H ORDMA_HW_U64 ORDMA_HW_LE64_TO_CPU ORDMA_HW_CPU_TO_LE64 ORDMA_HW_FORCE ORDMA_HW_SWAP64 "
-    "ORDMA_HW_ASSERT ORDMA_HW_PTR ORDMA_GET ORDMA_SET ORDMA_FIELD ORDMA_WGET ORDMA_BE_GET "
-    "ORDMA_BE_SET ORDMA_CONTRACT_MAJOR ORDMA_CONTRACT_MINOR"
+    "ORDMA_HW_H ORDMA_HW_U64 ORDMA_HW_LE64_TO_CPU ORDMA_HW_CPU_TO_LE64 ORDMA_HW_FORCE "
+    "ORDMA_HW_SWAP64 ORDMA_HW_ASSERT ORDMA_HW_SIZE ORDMA_HW_PTR ORDMA_GET ORDMA_SET ORDMA_FIELD ORDMA_WGET "
+    "ORDMA_BE_GET ORDMA_BE_SET ORDMA_CONTRACT_MAJOR ORDMA_CONTRACT_MINOR"
 ).split()
 
 
@@ -142,16 +144,16 @@ def literal(value: int) -> str:
 
 def emit_enum(sy: Symbols, en: Enum) -> list[str]:
     prefix = f"ORDMA_{en.name.upper()}"
-    out = ["", f"/* {en.doc} ({en.width} bits) */"]
+    out = ["", *note(f"{en.doc} ({en.width} bits)", c_style=True)]
     wide = any(v.value >> 31 for v in en.values)
     if not wide:
         out.append(f"enum ordma_{en.name} {{")
     for v in en.values:
         name = sy.add(f"{prefix}_{v.name}", f"enum.{en.name}.{v.name}")
         if wide:
-            out += [f"/* {v.doc} */", f"#define {name} {v.value:#x}ULL"]
+            out += [*note(v.doc, c_style=True), f"#define {name} {v.value:#x}ULL"]
         else:
-            out.append(f"\t{name} = {num(v.value)}, /* {v.doc} */")
+            out += with_note(f"\t{name} = {num(v.value)},", v.doc, c_style=True)
     if not wide:
         out.append("};")
     return out
@@ -162,9 +164,9 @@ def emit_struct(sy: Symbols, st: Struct) -> list[str]:
     up = f"ORDMA_{st.name.upper()}"
     sy.add(tag, f"struct.{st.name}")
     member = f"__u8 b[{st.bytes}]" if st.big else f"__le64 w[{st.bytes // 8}]"
-    out = ["", f"/* {st.doc} */", f"{tag} {{", f"\t{member};", "};", ""]
+    out = ["", *note(st.doc, c_style=True), f"{tag} {{", f"\t{member};", "};", ""]
     out.append(f"#define {sy.add(up + '_BYTES', f'struct.{st.name}')} {st.bytes}")
-    out.append(f"ORDMA_HW_ASSERT(sizeof({tag}) == {up}_BYTES, \"size of {tag}\");")
+    out.append(f"ORDMA_HW_SIZE(ordma_{st.name}, {up}_BYTES);")
     for f in st.fields:
         origin = f"struct.{st.name}.{f.name}"
         base = f"{up}_{f.name.upper()}"
@@ -175,7 +177,7 @@ def emit_struct(sy: Symbols, st: Struct) -> list[str]:
         else:
             parts = [("T", tag), ("W", str(f.word)), ("S", str(f.shift)), ("M", f"{f.mask:#x}ULL")]
         enum = f"; enum ordma_{f.enum}" if f.enum else ""
-        out += ["", f"/* {bits(st, f)}: {f.doc}{enum} */"]
+        out += ["", *note(f"{bits(st, f)}: {f.doc}{enum}", c_style=True)]
         out += [f"#define {sy.add(f'{base}_{k}', origin)} {v}" for k, v in parts]
     return out
 
@@ -184,13 +186,14 @@ def emit(spec: Spec) -> str:
     sy = Symbols("ordma_hw.h", tuple(TAKEN))
     out = [PROLOGUE.format(banner=BANNER, doc=spec.doc, major=spec.major, minor=spec.minor)]
     for c in spec.consts:
-        out.append(f"/* {c.doc} */")
+        out += note(c.doc, c_style=True)
         out.append(f"#define {sy.add(f'ORDMA_{c.name}', f'const.{c.name}')} {literal(c.value)}")
     if spec.regs:
         out += ["", "/* Registers: byte offsets in the register page. */"]
     for r in spec.regs:
         name = sy.add(f"ORDMA_REG_{r.name}", f"reg.{r.name}")
-        out += [f"/* {r.width} bits, {r.access}: {r.doc} */", f"#define {name} {r.offset:#06x}"]
+        out += note(f"{r.width} bits, {r.access}: {r.doc}", c_style=True)
+        out.append(f"#define {name} {r.offset:#06x}")
     for en in spec.enums:
         out += emit_enum(sy, en)
     for st in spec.structs:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The C++20 view: field constants, accessors on bytes, and tables for decoders and fuzzers."""
 
-from common import BANNER, bits, num
+import textwrap
+
+from common import BANNER, COLUMNS, bits, note, num, with_note
 from names import Symbols, camel, member
 from spec import Enum, Field, Reg, Spec, Struct
 
@@ -203,22 +205,33 @@ def quote(text: str) -> str:
     return '"' + text.replace('"', '\\"') + '"'
 
 
+def row(head: str, doc: str, tail: str, indent: str = "    ") -> list[str]:
+    """A table row; a long text becomes adjacent literals on lines of their own."""
+    whole = f"{indent}{{{head}, {quote(doc)}{tail}}},"
+    if len(whole) <= COLUMNS:
+        return [whole]
+    room = COLUMNS - len(indent) - 12 - len(tail)
+    words = textwrap.wrap(doc, room, break_long_words=False)
+    parts = [quote(w + " ") for w in words[:-1]] + [quote(words[-1]) + tail + "},"]
+    return [f"{indent}{{{head},", *(f"{indent} {p}" for p in parts)]
+
+
 def emit_enum(sy: Symbols, en: Enum) -> list[str]:
     origin = f"enum.{en.name}"
     head = sy.add(camel(en.name), origin)
     table = sy.add(f"k{head}Table", origin)
     size = next(n for n in (8, 16, 32, 64) if en.width <= n)
-    out = ["", f"// {en.doc}", f"enum class {head} : std::uint{size}_t {{"]
+    out = ["", *note(en.doc), f"enum class {head} : std::uint{size}_t {{"]
     members = Symbols(f"ordma_hw.hpp, enum {head}")
     for v in en.values:
         name = members.add(f"k{camel(v.name)}", f"{origin}.{v.name}")
         text = num(v.value) + ("ULL" if v.value >> 32 else "")
-        out.append(f"  {name} = {text},  // {v.doc}")
+        out += with_note(f"  {name} = {text},", v.doc)
     sy.problems += members.problems
     out += ["};", ""]
     out.append(f"inline constexpr std::array<EnumInfo, {len(en.values)}> {table}{{{{")
     for v in en.values:
-        out.append(f"    {{{quote(v.name)}, {v.value:#x}ULL, {quote(v.doc)}}},")
+        out += row(f"{quote(v.name)}, {v.value:#x}ULL", v.doc, "")
     out += ["}};", "", f"constexpr std::string_view name({head} v) {{"]
     out.append(f"  return find_name({table}, static_cast<std::uint64_t>(v));")
     return out + ["}"]
@@ -233,26 +246,27 @@ def field_constant(st: Struct, f: Field) -> str:
     return f"Field {name}{{{f.word}, {f.shift}, {f.width}}}"
 
 
-def table_row(st: Struct, f: Field) -> str:
+def table_row(st: Struct, f: Field) -> list[str]:
     where = member(f.name)
     if f.raw:
         where = f"BigField{{{f.bit}, {f.width}}}" if st.big else f"Field{{{f.word}, 0, {f.width}}}"
     values = f"k{camel(f.enum)}Table" if f.enum else "{}"
-    return f"    {{{quote(f.name)}, {where}, {quote(f.doc)}, {values}}},"
+    return row(f"{quote(f.name)}, {where}", f.doc, f", {values}")
 
 
 def emit_struct(sy: Symbols, st: Struct) -> list[str]:
     sy.add(st.name, f"struct.{st.name}")
-    out = ["", f"// {st.doc}", f"namespace {st.name} {{"]
+    out = ["", *note(st.doc), f"namespace {st.name} {{"]
     out.append(f"inline constexpr std::size_t kBytes = {st.bytes};")
     out.append("using Bytes = std::array<std::byte, kBytes>;")
     for f in st.fields:
         enum = f"; {camel(f.enum)}" if f.enum else ""
-        out.append(f"// {bits(st, f)}: {f.doc}{enum}")
+        out += note(f"{bits(st, f)}: {f.doc}{enum}")
         out.append(f"inline constexpr {field_constant(st, f)};")
     kind = "BigFieldInfo" if st.big else "FieldInfo"
     out.append(f"inline constexpr std::array<{kind}, {len(st.fields)}> kFields{{{{")
-    out += [table_row(st, f) for f in st.fields]
+    for f in st.fields:
+        out += table_row(st, f)
     return out + ["}};", f"}}  // namespace {st.name}"]
 
 
@@ -261,14 +275,14 @@ def emit_regs(regs: tuple[Reg, ...]) -> list[str]:
     out = ["", "// Registers: byte offsets in the register page.", "namespace reg {"]
     for r in regs:
         name = sy.add(f"k{camel(r.name)}", f"reg.{r.name}")
-        out.append(f"// {r.width} bits, {r.access}: {r.doc}")
+        out += note(f"{r.width} bits, {r.access}: {r.doc}")
         out.append(f"inline constexpr std::uint32_t {name} = {r.offset:#x};")
     sy.finish()
     out += ["}  // namespace reg", ""]
     out.append(f"inline constexpr std::array<RegInfo, {len(regs)}> kRegs{{{{")
     for r in regs:
         rw = "true" if r.access == "rw" else "false"
-        out.append(f"    {{{quote(r.name)}, {r.offset:#x}, {r.width}, {rw}, {quote(r.doc)}}},")
+        out += row(f"{quote(r.name)}, {r.offset:#x}, {r.width}, {rw}", r.doc, "")
     return out + ["}};"]
 
 
@@ -279,7 +293,7 @@ def emit(spec: Spec) -> str:
         name = sy.add(f"k{camel(c.name)}", f"const.{c.name}")
         size = 64 if c.value >> 32 else 32
         text = num(c.value) + ("ULL" if size == 64 else "")
-        out.append(f"// {c.doc}")
+        out += note(c.doc)
         out.append(f"inline constexpr std::uint{size}_t {name} = {text};")
     out += emit_regs(spec.regs)
     for en in spec.enums:
@@ -291,6 +305,5 @@ def emit(spec: Spec) -> str:
     for st in spec.structs:
         lists = f"{{}}, {st.name}::kFields" if st.big else f"{st.name}::kFields, {{}}"
         big = "true" if st.big else "false"
-        head = f"    {{{quote(st.name)}, {st.name}::kBytes, {big}, {lists},"
-        out += [head, f"     {quote(st.doc)}}},"]
+        out += row(f"{quote(st.name)}, {st.name}::kBytes, {big}, {lists}", st.doc, "")
     return "\n".join(out + ["}};", "", "}  // namespace ordma::hw", ""])

@@ -52,8 +52,8 @@ def emit(spec: Spec) -> str:
         f"<!-- {BANNER} -->",
         "# Hardware/software contract",
         "",
-        f"{cell(spec.doc)}. Version {spec.major}.{spec.minor}. Reserved bits are written as zero and",
-        "ignored when read. Words are 64-bit little-endian; raw byte fields are never swapped.",
+        f"{cell(spec.doc)}. Version {spec.major}.{spec.minor}. Reserved bits are written as zero",
+        "and ignored when read. Words are 64-bit little-endian; raw byte fields are never swapped.",
         "",
         "## Constants",
     ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The SystemVerilog package, inside the subset that Verilator 5.006 and Yosys 0.23 share."""
 
-from common import BANNER, bits, gaps
+from common import BANNER, bits, gaps, note, with_note
 from names import Symbols, camel, member
 from spec import Enum, Spec, Struct
 
@@ -17,12 +17,12 @@ def value_of(width: int, value: int) -> str:
 def emit_enum(sy: Symbols, en: Enum) -> list[str]:
     origin = f"enum.{en.name}"
     head = camel(en.name)
-    out = ["", f"  // {en.doc}"]
+    out = ["", *note(en.doc, "  ")]
     out.append(f"  localparam int unsigned {sy.add(head + 'EnumW', origin)} = {en.width};")
     for v in en.values:
         name = sy.add(head + camel(v.name), f"{origin}.{v.name}")
         text = value_of(en.width, v.value)
-        out.append(f"  localparam {range_of(en.width)} {name} = {text};  // {v.doc}")
+        out += with_note(f"  localparam {range_of(en.width)} {name} = {text};", v.doc)
     return out
 
 
@@ -30,17 +30,17 @@ def emit_struct(sy: Symbols, st: Struct) -> list[str]:
     origin = f"struct.{st.name}"
     head = camel(st.name)
     order = "first transmitted bit = MSB" if st.big else "bit 0 = bit 0 of word 0"
-    out = ["", f"  // {st.doc} ({order})"]
+    out = ["", *note(f"{st.doc} ({order})", "  ")]
     out.append(f"  localparam int unsigned {sy.add(head + 'Bytes', origin)} = {st.bytes};")
     out.append(f"  localparam int unsigned {sy.add(head + 'Bits', origin)} = {st.bytes * 8};")
-    members: list[tuple[int, str]] = []
+    members: list[tuple[int, list[str]]] = []
     for at, width in gaps(st):
         name = f"rsvd_{at}" if st.big else f"rsvd_{at // 64}_{at % 64}"
-        members.append((at, f"    {range_of(width)} {name};"))
+        members.append((at, [f"    {range_of(width)} {name};"]))
     for f in st.fields:
         enum = f"; {f.enum}" if f.enum else ""
-        text = f"    {range_of(f.width)} {member(f.name)};  // {bits(st, f)}: {f.doc}{enum}"
-        members.append((f.bit, text))
+        code = f"    {range_of(f.width)} {member(f.name)};"
+        members.append((f.bit, with_note(code, f"{bits(st, f)}: {f.doc}{enum}")))
         lsb = st.bytes * 8 - f.bit - f.width if st.big else f.bit
         base = head + camel(f.name)
         at = f"{origin}.{f.name}"
@@ -48,7 +48,8 @@ def emit_struct(sy: Symbols, st: Struct) -> list[str]:
         out.append(f"  localparam int unsigned {sy.add(base + 'W', at)} = {f.width};")
     members.sort(reverse=not st.big)
     out.append("  typedef struct packed {")
-    out += [text for _, text in members]
+    for _, lines in members:
+        out += lines
     return out + [f"  }} {sy.add(st.name + '_t', origin)};"]
 
 
@@ -60,10 +61,10 @@ def emit(spec: Spec) -> str:
         "//",
         f"// {spec.doc}",
         "//",
-        "// Use names as ordma_hw_pkg::name, never imported. A struct of little-endian words maps bit 0",
-        "// of word 0 to bit 0 of the vector, so memory byte i is bits [8*i +: 8], and a raw byte field",
-        "// keeps its first byte in its lowest bits. A packet header maps its first transmitted bit to",
-        "// the MSB. <Struct><Field>Lsb and ...W give position and width in the vector.",
+        "// Use names as ordma_hw_pkg::name, never imported. A struct of little-endian words maps",
+        "// bit 0 of word 0 to bit 0 of the vector, so memory byte i is bits [8*i +: 8], and a raw",
+        "// byte field keeps its first byte in its lowest bits. A packet header maps its first",
+        "// transmitted bit to the MSB. <Struct><Field>Lsb and ...W: position and width in the vector.",
         "package ordma_hw_pkg;",
         f"  localparam int unsigned ContractMajor = {spec.major};",
         f"  localparam int unsigned ContractMinor = {spec.minor};",
@@ -72,15 +73,15 @@ def emit(spec: Spec) -> str:
         name = sy.add(camel(c.name), f"const.{c.name}")
         kind = "int unsigned" if c.value < 1 << 31 else "logic [63:0]"
         text = str(c.value) if c.value < 1 << 31 else f"64'h{c.value:x}"
-        out.append(f"  localparam {kind} {name} = {text};  // {c.doc}")
+        out += with_note(f"  localparam {kind} {name} = {text};", c.doc)
     if spec.regs:
         addr_w = max(12, (spec.regs[-1].offset + spec.regs[-1].width // 8 - 1).bit_length())
         out += ["", "  // Registers: byte offsets in the register page."]
         out.append(f"  localparam int unsigned RegAddrW = {addr_w};")
     for r in spec.regs:
         name = sy.add("Reg" + camel(r.name), f"reg.{r.name}")
-        text = f"{addr_w}'h{r.offset:x};  // {r.width} bits, {r.access}: {r.doc}"
-        out.append(f"  localparam logic [{addr_w - 1}:0] {name} = {text}")
+        code = f"  localparam logic [{addr_w - 1}:0] {name} = {addr_w}'h{r.offset:x};"
+        out += with_note(code, f"{r.width} bits, {r.access}: {r.doc}")
     for en in spec.enums:
         out += emit_enum(sy, en)
     for st in spec.structs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Loads the contract from TOML and checks it; everything behind this module may trust the result."""
+"""Loads the contract from TOML and checks it; the modules behind it trust the result."""
 
 import tomllib
 from dataclasses import dataclass, field as dc_field
@@ -111,7 +111,7 @@ class Checker:
             self.fail(where, "has no documentation text")
             return ""
         if "\n" in value or len(value) > DOC_CHARS_MAX:
-            self.fail(where, f"documentation must be one line of at most {DOC_CHARS_MAX} characters")
+            self.fail(where, f"documentation must be one line, at most {DOC_CHARS_MAX} long")
         if not value.isascii() or "*/" in value or "\\" in value:
             self.fail(where, "documentation must be ASCII without '*/' and backslash")
         return value.strip()
