@@ -1887,11 +1887,13 @@ inline constexpr Field checksum{0, 32, 16};
 inline constexpr Field count{0, 48, 16};
 // word 1 [3:0]: what it is; LogKind
 inline constexpr Field kind{1, 0, 4};
+// word 1 [4]: WQE: write a CQE on success
+inline constexpr Field signaled{1, 4, 1};
 // word 1 [31:8]: PSN of the first packet
 inline constexpr Field first_psn{1, 8, 24};
 // word 1 [63:32]: message length in bytes
 inline constexpr Field length{1, 32, 32};
-inline constexpr std::array<FieldInfo, 7> kFields{{
+inline constexpr std::array<FieldInfo, 8> kFields{{
     {"sq_index", sq_index,
      "WQE: absolute index in the send queue (a token entry holds the token word in all "
      "of word 0)", {}},
@@ -1900,6 +1902,7 @@ inline constexpr std::array<FieldInfo, 7> kFields{{
      "WQE: ones-complement sum of the sixteen 16-bit units of its first 32 bytes", {}},
     {"count", count, "WAITING run: WQEs in it", {}},
     {"kind", kind, "what it is", kLogKindTable},
+    {"signaled", signaled, "WQE: write a CQE on success", {}},
     {"first_psn", first_psn, "PSN of the first packet", {}},
     {"length", length, "message length in bytes", {}},
 }};

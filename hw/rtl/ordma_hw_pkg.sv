@@ -6,7 +6,7 @@
 // Use names as ordma_hw_pkg::name, never imported. A struct of little-endian words maps
 // bit 0 of word 0 to bit 0 of the vector, so memory byte i is bits [8*i +: 8], and a raw
 // byte field keeps its first byte in its lowest bits. A packet header maps its first
-// transmitted bit to the MSB. <Struct><Field>Lsb and ...W: position and width in the vector.
+// transmitted bit to the MSB. <Struct><Field>Lsb and ...W: position and width.
 package ordma_hw_pkg;
   localparam int unsigned ContractMajor = 0;
   localparam int unsigned ContractMinor = 1;
@@ -1377,6 +1377,8 @@ package ordma_hw_pkg;
   localparam int unsigned LogEntryCountW = 16;
   localparam int unsigned LogEntryKindLsb = 64;
   localparam int unsigned LogEntryKindW = 4;
+  localparam int unsigned LogEntrySignaledLsb = 68;
+  localparam int unsigned LogEntrySignaledW = 1;
   localparam int unsigned LogEntryFirstPsnLsb = 72;
   localparam int unsigned LogEntryFirstPsnW = 24;
   localparam int unsigned LogEntryLengthLsb = 96;
@@ -1384,7 +1386,8 @@ package ordma_hw_pkg;
   typedef struct packed {
     logic [31:0] length;  // word 1 [63:32]: message length in bytes
     logic [23:0] first_psn;  // word 1 [31:8]: PSN of the first packet
-    logic [3:0] rsvd_1_4;
+    logic [2:0] rsvd_1_5;
+    logic signaled;  // word 1 [4]: WQE: write a CQE on success
     logic [3:0] kind;  // word 1 [3:0]: what it is; log_kind
     logic [15:0] count;  // word 0 [63:48]: WAITING run: WQEs in it
     // word 0 [47:32]: WQE: ones-complement sum of the sixteen 16-bit units of its first 32 bytes

@@ -1991,6 +1991,12 @@ ORDMA_HW_SIZE(ordma_log_entry, ORDMA_LOG_ENTRY_BYTES);
 #define ORDMA_LOG_ENTRY_KIND_S 0
 #define ORDMA_LOG_ENTRY_KIND_M 0xfULL
 
+/* word 1 [4]: WQE: write a CQE on success */
+#define ORDMA_LOG_ENTRY_SIGNALED_T struct ordma_log_entry
+#define ORDMA_LOG_ENTRY_SIGNALED_W 1
+#define ORDMA_LOG_ENTRY_SIGNALED_S 4
+#define ORDMA_LOG_ENTRY_SIGNALED_M 0x1ULL
+
 /* word 1 [31:8]: PSN of the first packet */
 #define ORDMA_LOG_ENTRY_FIRST_PSN_T struct ordma_log_entry
 #define ORDMA_LOG_ENTRY_FIRST_PSN_W 1
