@@ -64,7 +64,7 @@ def emit(spec: Spec) -> str:
         "// Use names as ordma_hw_pkg::name, never imported. A struct of little-endian words maps",
         "// bit 0 of word 0 to bit 0 of the vector, so memory byte i is bits [8*i +: 8], and a raw",
         "// byte field keeps its first byte in its lowest bits. A packet header maps its first",
-        "// transmitted bit to the MSB. <Struct><Field>Lsb and ...W: position and width in the vector.",
+        "// transmitted bit to the MSB. <Struct><Field>Lsb and ...W: position and width.",
         "package ordma_hw_pkg;",
         f"  localparam int unsigned ContractMajor = {spec.major};",
         f"  localparam int unsigned ContractMinor = {spec.minor};",
