@@ -234,8 +234,7 @@ static void fill_wc(struct ordma_cq *cq, const struct ordma_cqe *cqe, struct ibv
 	wc->imm_data = ORDMA_GET(cqe, CQE_IMM);
 	wc->qp_num = ORDMA_GET(cqe, CQE_QPN);
 	wc->src_qp = ORDMA_GET(cqe, CQE_SRC_QPN);
-	wc->wc_flags = (ORDMA_GET(cqe, CQE_HAS_IMM) ? IBV_WC_WITH_IMM : 0) | (ORDMA_GET(cqe, CQE_HAS_INV) ? IBV_WC_WITH_INV : 0) |
-		       (ORDMA_GET(cqe, CQE_HAS_GRH) ? IBV_WC_GRH : 0);
+	wc->wc_flags = ordma_cqe_wc_flags(cqe);
 	wc->pkey_index = ORDMA_GET(cqe, CQE_PKEY_INDEX);
 	wc->slid = 0;
 	wc->sl = ORDMA_GET(cqe, CQE_SL);

@@ -263,6 +263,12 @@ void ordma_consume_cqe(struct ordma_cq *cq);
 void ordma_publish_ci(struct ordma_cq *cq);
 uint64_t ordma_retire(struct ordma_cq *cq, const struct ordma_cqe *cqe);
 
+static inline unsigned int ordma_cqe_wc_flags(const struct ordma_cqe *cqe)
+{
+	return (ORDMA_GET(cqe, CQE_HAS_IMM) ? IBV_WC_WITH_IMM : 0) | (ORDMA_GET(cqe, CQE_HAS_INV) ? IBV_WC_WITH_INV : 0) |
+	       (ORDMA_GET(cqe, CQE_HAS_GRH) ? IBV_WC_GRH : 0);
+}
+
 /* cq_ex.c */
 void ordma_init_cq_ex(struct ordma_cq *cq, uint64_t wc_flags);
 

@@ -59,21 +59,6 @@ static int write_inline(struct ordma_qp *qp, uint8_t *wqe, unsigned int off, con
 	return 0;
 }
 
-static int write_sges(uint8_t *wqe, unsigned int off, const struct ibv_sge *list, int num, uint32_t *length)
-{
-	uint64_t sum = 0;
-	int i;
-
-	for (i = 0; i < num; i++) {
-		ordma_write_sge(wqe + off + i * ORDMA_SGE_BYTES, list[i].addr, list[i].length, list[i].lkey);
-		sum += list[i].length;
-	}
-	if (sum > 1ull << ORDMA_MAX_MSG_LOG)
-		return EINVAL;
-	*length = sum;
-	return 0;
-}
-
 /* Remote side of the operation; returns the offset of the data segments. */
 static unsigned int write_remote(struct ordma_qp *qp, struct ordma_wqe *w, const struct ibv_send_wr *wr,
 				 const struct op_info *info)
@@ -133,7 +118,7 @@ static int write_wqe(struct ordma_qp *qp, const struct ibv_send_wr *wr)
 	w = ordma_queue_slot(&qp->sq, qp->sq.pi);
 	off = write_remote(qp, w, wr, info);
 	err = is_inline ? write_inline(qp, (uint8_t *)w, off, wr, &length) :
-			  write_sges((uint8_t *)w, off, wr->sg_list, wr->num_sge, &length);
+			  ordma_write_sges((uint8_t *)w + off, wr->sg_list, wr->num_sge, &length);
 	if (err)
 		return err;
 	ordma_write_ctrl(qp, w, info->op, wr->send_flags, is_inline ? 0 : wr->num_sge, length, info->imm ? wr->imm_data : 0);
@@ -177,7 +162,7 @@ int ordma_write_rqe(struct ordma_queue *q, const struct ibv_recv_wr *wr)
 	if (wr->num_sge < 0 || (unsigned int)wr->num_sge > q->max_sge)
 		return EINVAL;
 	rqe = ordma_queue_slot(q, q->pi);
-	err = write_sges((uint8_t *)rqe, ORDMA_RQE_DATA_OFF, wr->sg_list, wr->num_sge, &length);
+	err = ordma_write_sges((uint8_t *)rqe + ORDMA_RQE_DATA_OFF, wr->sg_list, wr->num_sge, &length);
 	if (err)
 		return err;
 	rqe->w[ORDMA_RQE_WR_ID_W] = ORDMA_HW_CPU_TO_LE64(wr->wr_id);

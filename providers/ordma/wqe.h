@@ -3,6 +3,7 @@
 #ifndef ORDMA_WQE_H
 #define ORDMA_WQE_H
 
+#include <errno.h>
 #include <string.h>
 
 #include "ordma.h"
@@ -15,6 +16,22 @@ static inline void ordma_write_sge(void *at, uint64_t addr, uint32_t length, uin
 
 	sge->w[ORDMA_SGE_ADDR_W] = ORDMA_HW_CPU_TO_LE64(addr);
 	sge->w[ORDMA_SGE_LENGTH_W] = ORDMA_HW_CPU_TO_LE64(ORDMA_FIELD(SGE_LENGTH, length) | ORDMA_FIELD(SGE_LKEY, lkey));
+}
+
+/* Writes a list of at most the queue's max_sge entries; EINVAL when the sum is beyond the largest message. */
+static inline int ordma_write_sges(uint8_t *at, const struct ibv_sge *list, unsigned int num, uint32_t *length)
+{
+	uint64_t sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < num; i++) {
+		ordma_write_sge(at + i * ORDMA_SGE_BYTES, list[i].addr, list[i].length, list[i].lkey);
+		sum += list[i].length;
+	}
+	if (sum > 1ull << ORDMA_MAX_MSG_LOG)
+		return EINVAL;
+	*length = sum;
+	return 0;
 }
 
 /* imm: raw wire bytes of the immediate, or the key to invalidate. */
