@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The only seam between the driver core and what it runs in: the Linux kernel, or a C11/C++20 program. Everything the core
- * takes from its surroundings is here; no other file of this directory names a kernel or libc header.
+ * The only seam between the driver core and what it runs in: the Linux kernel, or a C11/C++20
+ * program. Everything the core takes from its surroundings is here; no other file of this directory
+ * names a kernel or libc header.
  */
 #ifndef ORDMA_OS_H
 #define ORDMA_OS_H
@@ -14,7 +15,7 @@
 #include <linux/compiler.h>
 #include <asm/byteorder.h>
 #include <asm/barrier.h>
-
+#include <linux/atomic.h>
 
 /* A CPU that sees the phase bit of a device write also sees the words before it. */
 #define ordma_rmb() dma_rmb()
@@ -23,6 +24,7 @@
 
 #define ORDMA_OS_READ_ONCE(x) READ_ONCE(x)
 #define ORDMA_OS_WRITE_ONCE(x, v) WRITE_ONCE(x, v)
+#define ORDMA_OS_XCHG(p, v) xchg(p, v)
 
 #else /* !__KERNEL__ */
 
@@ -46,6 +48,7 @@ typedef int64_t s64;
 
 #define ORDMA_OS_READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define ORDMA_OS_WRITE_ONCE(x, v) __atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
+#define ORDMA_OS_XCHG(p, v) __atomic_exchange_n((p), (v), __ATOMIC_ACQ_REL)
 
 #endif /* __KERNEL__ */
 
@@ -56,8 +59,9 @@ extern "C" {
 #endif
 
 /*
- * One access of the full width: the other side (device, interrupt handler, another thread) changes the word at any time, so
- * the compiler must neither repeat nor split the access. They order nothing by themselves.
+ * One access of the full width: the other side (device, interrupt handler, another thread) changes
+ * the word at any time, so the compiler must neither repeat nor split the access. They order
+ * nothing by themselves.
  */
 static inline u32 ordma_read_once32(const u32 *p)
 {
@@ -67,6 +71,12 @@ static inline u32 ordma_read_once32(const u32 *p)
 static inline void ordma_write_once32(u32 *p, u32 v)
 {
 	ORDMA_OS_WRITE_ONCE(*p, v);
+}
+
+/* Who gets 0 back was first. */
+static inline u32 ordma_xchg32(u32 *p, u32 v)
+{
+	return ORDMA_OS_XCHG(p, v);
 }
 
 /* A 64-bit little-endian word of device-written memory, in host order. */
@@ -100,7 +110,10 @@ static inline u32 ordma_log2_up(u64 v)
 	return n;
 }
 
-/* Differences of absolute ring indices and of PSNs are taken modulo 2^24; the sign says which one is ahead. */
+/*
+ * Differences of absolute ring indices and of PSNs are taken modulo 2^24; the sign says which one
+ * is ahead.
+ */
 static inline u32 ordma_index_add(u32 a, u32 n)
 {
 	return (a + n) & ((1u << ORDMA_INDEX_BITS) - 1);
