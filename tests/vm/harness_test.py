@@ -4,14 +4,18 @@
 a NIC's shared memory and doorbell, two guests, and stock rdma_rxe as the workload."""
 
 import array
+import fcntl
 import mmap
 import os
+import pty
+import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -187,6 +191,27 @@ class OneGuest(unittest.TestCase):
             self.assertEqual(result.stdout[len(head) :], "x" * 3000000)
             self.assertEqual((Path(work) / "kept").read_text(), "kept\n")
             self.assertFalse(Path("/etc/gone").exists())
+
+    def test_a_terminal(self):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
+        argv = [RUNNER, "--timeout", "120", "--tty", "--", "bash", "--norc"]
+        with subprocess.Popen(argv, stdin=theirs, stdout=theirs) as run:
+            os.close(theirs)
+            self._expect(run, ours, b"# ")
+            os.write(ours, b"test -t 0 -a -t 1 && stty size; sleep 99\n")
+            self._expect(run, ours, b"24 80\r\n")
+            os.write(ours, b"\x03exit 5\n")  # Ctrl-C is the guest's
+            self._expect(run, ours, b"exit\r\n")
+            self.assertEqual(run.wait(30), 5)
+        os.close(ours)
+
+    def _expect(self, run, terminal, text):
+        seen = b""
+        while text not in seen:
+            self.assertIsNone(run.poll(), seen)
+            if select.select([terminal], [], [], 0.2)[0]:
+                seen += os.read(terminal, 1000)
 
     def test_time_out_says_what_hangs(self):
         result = vm("--", "sleep", "999", timeout=30)

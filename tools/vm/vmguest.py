@@ -66,7 +66,7 @@ class Guest:
         self.streams = {}  # name -> our end
         self._far = []  # ends that QEMU inherits
         self._made_ram = False
-        self._argv = self._machine(options, kernel, run_dir) + self._ports()
+        self._argv = self._machine(options, kernel, run_dir) + self._ports(options.tty)
         self._argv += self._shares(options, run_dir) + self._devices()
 
     # ---- command line
@@ -95,12 +95,14 @@ class Guest:
             "-kernel", str(kernel.boot_image()), "-initrd", str(run_dir / "initramfs"), "-append", append,
         ]  # fmt: skip
 
-    def _ports(self):
+    def _ports(self, tty):
         argv = ["-chardev", f"socket,id=console,fd={self._pass('console')}", "-serial", "chardev:console"]
-        argv += ["-device", "virtio-serial-pci,max_ports=4"]
+        argv += ["-device", "virtio-serial-pci,max_ports=8"]
         for number, name in enumerate(("stdout", "stderr", "control"), 1):
             argv += ["-chardev", f"socket,id={name},fd={self._pass(name)}"]
             argv += ["-device", f"virtserialport,nr={number},chardev={name}"]
+        if tty:
+            argv += ["-chardev", f"socket,id=tty,fd={self._pass('tty')}", "-device", "virtconsole,nr=4,chardev=tty"]
         return argv
 
     def _shares(self, options, run_dir):

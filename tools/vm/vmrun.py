@@ -2,6 +2,7 @@
 """One run: guests, their output, their end, and everything that has to be cleaned up after them."""
 
 import collections
+import contextlib
 import fcntl
 import os
 import selectors
@@ -10,7 +11,9 @@ import shutil
 import socket
 import sys
 import tempfile
+import termios
 import time
+import tty
 from pathlib import Path
 
 import vmdmesg
@@ -51,7 +54,8 @@ class Run:
                 self._prepare()
                 for guest in self.guests:
                     self._start(guest)
-                timed_out = self._watch()
+                with self._terminal():
+                    timed_out = self._watch()
                 return self._verdict(timed_out)
         finally:
             self._clean_up()
@@ -78,6 +82,7 @@ class Run:
             "macs": " ".join(spec.macs()),
             "distribution_modules": " ".join(self.options.modprobe),
             "listen_port": f"{port:04X}" if port and spec.number == 1 else "",
+            "tty_size": _terminal_size() if self.options.tty else "",
             "late": int(time.time() + self.deadline - time.monotonic()) - LATE_S,
         }
         return "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in settings.items())
@@ -100,12 +105,11 @@ class Run:
     def _start(self, guest):
         guest.start()
         for name, stream in guest.streams.items():
-            stream.setblocking(False)
             self.selector.register(stream, selectors.EVENT_READ, (guest, name))
 
     def _watch(self):
         """Until every guest is gone or the time is out; tells which."""
-        while self.selector.get_map():
+        while any(key.data for key in self.selector.get_map().values()):
             left = self._deadline() - time.monotonic()
             if left <= 0:
                 return self.failed_at is None
@@ -119,7 +123,31 @@ class Run:
             return self.deadline
         return min(self.deadline, self.failed_at + GRACE_S)
 
+    @contextlib.contextmanager
+    def _terminal(self):
+        """With --tty: what is typed goes to the guest as it is, control characters too."""
+        if not self.options.tty:
+            yield
+            return
+        saved = termios.tcgetattr(sys.stdin)
+        self.selector.register(sys.stdin, selectors.EVENT_READ, None)
+        try:
+            tty.setraw(sys.stdin)
+            yield
+        finally:
+            termios.tcsetattr(sys.stdin, termios.TCSAFLUSH, saved)
+
+    def _type(self):
+        data = os.read(sys.stdin.fileno(), _READ_BYTES)
+        if data:
+            self.guests[0].streams["tty"].sendall(data)
+        else:
+            self.selector.unregister(sys.stdin)
+
     def _read(self, key):
+        if key.data is None:
+            self._type()
+            return
         guest, name = key.data
         try:
             data = key.fileobj.recv(_READ_BYTES)
@@ -132,7 +160,7 @@ class Run:
         self._take(guest, name, data)
 
     def _take(self, guest, name, data):
-        output = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}.get(name)
+        output = {"stdout": sys.stdout.buffer, "tty": sys.stdout.buffer, "stderr": sys.stderr.buffer}.get(name)
         if output and len(self.specs) == 1:
             output.write(data)
             output.flush()
@@ -230,6 +258,11 @@ def _sweep():
     for path in Path(tempfile.gettempdir()).glob(f"{RUN_PREFIX}*"):
         if path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.getuid():
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _terminal_size():
+    size = os.get_terminal_size(sys.stdin.fileno())
+    return f"rows {size.lines} cols {size.columns}"
 
 
 def _say(text):
