@@ -75,9 +75,10 @@ class IvshmemServer(threading.Thread):
 
 
 # Runs in the guest: BAR2 is memory shared with the server, BAR0+12 its doorbell; then a page of
-# RAM is marked and held until the server, which sees the same RAM, says so in BAR2.
+# RAM is marked and held until the server, which sees the same RAM, says so in BAR2. A datagram
+# leaves by the ordinary port meanwhile.
 NIC_PROGRAM = r"""
-import glob, mmap, os, struct, sys, time
+import glob, mmap, os, socket, struct, sys, time
 (device,) = [d for d in glob.glob("/sys/bus/pci/devices/*") if open(d + "/device").read() == "0x1110\n"]
 def bar(number):
     fd = os.open(f"{device}/resource{number}", os.O_RDWR)
@@ -90,6 +91,9 @@ mark = b"marked-" + b"guest-" + b"page-" + sys.argv[1].encode()
 page[: len(mark)] = mark
 shared[8:16] = b"to-nic.."
 registers[12:16] = struct.pack("<I", 0 << 16)
+frames = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+frames.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+frames.sendto(b"a datagram", ("192.0.2.255", 4791))
 for _ in range(600):
     if shared[16:24] == b"seen-it.":
         sys.exit(0)
@@ -151,7 +155,7 @@ class Log(unittest.TestCase):
         self.assertEqual(vmdmesg.findings("<4>[  1.0] BUG: bad\n<6>[ 1.0] Call Trace:\n", allowed), ["BUG: bad", "Call Trace:"])
 
     def test_the_list_itself_is_valid(self):
-        self.assertGreater(len(vmdmesg.read_allow_list()), 3)
+        self.assertGreater(len(vmdmesg.read_allow_list(vmdmesg.ALLOW_LIST)), 3)
 
 
 class Options(unittest.TestCase):
@@ -229,6 +233,10 @@ class OneGuest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as logs:
             result = vm("--log-dir", logs, "--", *command)
             self.assertIn("bogus", (Path(logs) / "dmesg.1.log").read_text())
+            expected = Path(logs) / "expected.txt"
+            expected.write_text("# this test provokes it\ntmpfs: Unknown parameter 'bogus'\n")
+            explained = vm("--dmesg-allow", expected, "--", *command)
+            self.assertEqual(explained.returncode, 0, explained.stderr)
         self.assertEqual(result.returncode, 125, result.stderr)
         self.assertIn("tmpfs: Unknown parameter 'bogus'", result.stderr)
 
@@ -247,7 +255,7 @@ class OneGuest(unittest.TestCase):
             users = subprocess.run(["pgrep", "-f", f"mem-path={ram}"], stdout=subprocess.PIPE, check=False)
             self.assertEqual(users.stdout, b"")
 
-    def test_nic_shares_memory_and_ram_and_rings(self):
+    def test_nic_and_ordinary_port(self):
         secret = os.urandom(6).hex()
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / "nic,1.sock"  # a comma, to see it quoted
@@ -255,16 +263,27 @@ class OneGuest(unittest.TestCase):
             os.pwrite(server.memory, b"from-nic", 0)
             server.start()
             ram = os.memfd_create("ram")
-            seen = threading.Thread(target=self._nic, args=(server, ram, secret), daemon=True)
-            seen.start()
+            frames = socket.socket(socket.AF_UNIX)
+            frames.bind(str(path) + ".net")
+            frames.listen(1)
+            threads = [
+                threading.Thread(target=self._nic, args=(server, ram, secret), daemon=True),
+                threading.Thread(target=self._port, args=(frames,), daemon=True),
+            ]
+            for thread in threads:
+                thread.start()
             result = vm(
-                "--nic", path, "--mem", RAM_MIB, "--ram-file", f"/proc/{os.getpid()}/fd/{ram}",
+                "--nic", path, "--netdev", str(path) + ".net", "--mem", RAM_MIB, "--ram-file", f"/proc/{os.getpid()}/fd/{ram}",
                 "--", "/usr/bin/python3", "-c", NIC_PROGRAM, secret,
             )  # fmt: skip
             self.assertEqual(result.returncode, 0, result.stderr)
-            seen.join(5)
-            self.assertFalse(seen.is_alive())
+            for thread in threads:
+                thread.join(5)
+                self.assertFalse(thread.is_alive())
+            self.assertEqual(self.datagram[42:], b"a datagram")
+            self.assertEqual(self.datagram[6:12].hex(":"), "52:54:00:6f:01:00")
             server.close()
+            frames.close()
             os.close(ram)
 
     def _nic(self, server, ram, secret):
@@ -276,6 +295,14 @@ class OneGuest(unittest.TestCase):
             # In pieces, so that this very string is nowhere else in the guest's memory.
             if memory.find(b"marked-" + b"guest-" + b"page-" + secret.encode()) >= 0:
                 os.pwrite(server.memory, b"seen-it.", 16)
+
+    def _port(self, listener):
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rb") as stream:
+            self.datagram = b""
+            while b"a datagram" not in self.datagram:
+                (length,) = struct.unpack(">I", stream.read(4))
+                self.datagram = stream.read(length)
 
     def test_stock_rxe(self):
         result = vm("--", "sh", "-c", RXE_ONE_GUEST)

@@ -17,7 +17,7 @@ _BAD = re.compile(
 _LINE = re.compile(r"<(\d+)>\[ *\d+\.\d+\] ?(.*)")
 
 
-def read_allow_list(path=ALLOW_LIST):
+def read_allow_list(path):
     """Patterns of the list; each stands under at least one comment line that says why."""
     patterns = []
     explained = False

@@ -41,9 +41,13 @@ class Kernel:
             data = _payload(self.image.read_bytes())
             if data is None:
                 return self.image
-            with tempfile.NamedTemporaryFile(dir=plain.parent, delete=False) as file:
-                file.write(data)
-            os.replace(file.name, plain)
+            try:
+                with tempfile.NamedTemporaryFile(dir=plain.parent, delete=False) as file:
+                    file.write(data)
+                os.chmod(file.name, 0o644)
+                os.replace(file.name, plain)
+            except PermissionError:  # another user's tree: slower, as good
+                return self.image
         return plain
 
     def closure(self, names):
