@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "device/counters_text.hpp"
+#include "vm/vm_attachment.hpp"
 
 namespace ordma::softdev {
 namespace {
@@ -134,8 +135,16 @@ void SoftDevice::add_native_nic(unsigned number, const EngineConfig& config) {
   }
 }
 
-void SoftDevice::add_vm_nic(const VmOption& vm, const std::string& name, const EngineConfig&) {
-  throw std::runtime_error(name + ": " + vm.socket + ": no VM attachment");
+void SoftDevice::add_vm_nic(const VmOption& vm, const std::string& name,
+                            const EngineConfig& config) {
+  auto attachment = std::make_unique<VmAttachment>(loop_, name, vm.ram);
+  VmAttachment& guest = *attachment;
+  if (!network_->add_nic(name, config, engine_factory(options_.engine), std::move(attachment))) {
+    throw std::runtime_error(name + ": the fabric refuses this NIC");
+  }
+  if (const std::string error = guest.listen(vm.socket); !error.empty()) {
+    throw std::runtime_error(error);
+  }
 }
 
 void SoftDevice::listen() {

@@ -6,9 +6,9 @@
 #include <bit>
 #include <cassert>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 
+#include "base/copy.hpp"
 #include "native/address_space.hpp"
 
 namespace ordma::softdev {
@@ -127,20 +127,6 @@ bool ClientMemory::write(std::uint64_t va, std::span<const std::byte> src) {
   iovec remote{std::bit_cast<void*>(va), src.size()};
   const ssize_t moved = ::process_vm_writev(pid_, &local, 1, &remote, 1, 0);
   return moved >= 0 && static_cast<std::size_t>(moved) == src.size();
-}
-
-void copy_last_word_last(std::byte* dst, std::span<const std::byte> src) {
-  const auto end = reinterpret_cast<std::uintptr_t>(dst) + src.size();
-  if (src.size() < 8 || end % 8 != 0) {
-    std::memcpy(dst, src.data(), src.size());
-    return;
-  }
-  const std::size_t head = src.size() - 8;
-  std::memcpy(dst, src.data(), head);
-  std::uint64_t last;
-  std::memcpy(&last, src.data() + head, sizeof last);
-  // The reader polls this word; what it announces must be there when it shows.
-  __atomic_store_n(reinterpret_cast<std::uint64_t*>(dst + head), last, __ATOMIC_RELEASE);
 }
 
 }  // namespace ordma::softdev

@@ -65,7 +65,4 @@ class ClientMemory {
   Buffer* last_ = nullptr;  // DMA comes in runs to one queue
 };
 
-// Copies so that an observer who sees the last aligned 8-byte word sees everything before it.
-void copy_last_word_last(std::byte* dst, std::span<const std::byte> src);
-
 }  // namespace ordma::softdev
