@@ -25,6 +25,9 @@ struct ordma_backend {
 	int (*alloc_pd)(struct ordma_context *ctx, struct ordma_pd *pd);
 	int (*dealloc_pd)(struct ordma_pd *pd);
 	int (*reg_mr)(struct ordma_pd *pd, void *addr, size_t len, uint64_t iova, int access, struct ordma_mr *mr);
+	/* NULL where there are no dma-bufs. */
+	int (*reg_dmabuf_mr)(struct ordma_pd *pd, uint64_t offset, size_t len, uint64_t iova, int fd, int access,
+			     struct ordma_mr *mr);
 	int (*dereg_mr)(struct ordma_mr *mr);
 	/* Fills dmac. */
 	int (*create_ah)(struct ordma_pd *pd, struct ibv_ah_attr *attr, struct ordma_ah *ah, uint8_t dmac[6]);

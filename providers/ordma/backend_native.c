@@ -270,7 +270,7 @@ static int native_create_cq(struct ordma_context *ctx, struct ordma_cq *cq, cons
 				&resp, sizeof(resp), NULL, 0);
 	if (err)
 		return err;
-	verbs_init_cq(&cq->vcq.cq, &ctx->ibvctx.context, attr->channel, attr->cq_context);
+	cq->vcq.cq.context = &ctx->ibvctx.context;
 	cq->vcq.cq.handle = resp.handle;
 	*out = resp.drv;
 	return 0;
@@ -311,12 +311,7 @@ static int native_create_srq(struct ordma_pd *pd, struct ordma_srq *srq, struct 
 	if (err)
 		return err;
 	srq->vsrq.srq.context = &ctx->ibvctx.context;
-	srq->vsrq.srq.pd = &pd->ibv_pd;
-	srq->vsrq.srq.srq_context = attr->srq_context;
 	srq->vsrq.srq.handle = resp.handle;
-	srq->vsrq.srq_type = IBV_SRQT_BASIC;
-	pthread_mutex_init(&srq->vsrq.srq.mutex, NULL);
-	pthread_cond_init(&srq->vsrq.srq.cond, NULL);
 	*out = resp.drv;
 	return 0;
 }

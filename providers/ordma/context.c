@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Device match, context, doorbell pages, QP table. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "backend.h"
-
 
 /*
  * Driver id first: it survives a rename by udev. The name matches where there is no id: sysfs discovery of a native network.
@@ -45,6 +45,7 @@ static const struct verbs_context_ops context_ops = {
 	.query_qp = ordma_query_qp,
 	.query_qp_data_in_order = ordma_query_qp_data_in_order,
 	.query_srq = ordma_query_srq,
+	.reg_dmabuf_mr = ordma_reg_dmabuf_mr,
 	.reg_mr = ordma_reg_mr,
 	.req_notify_cq = ordma_arm_cq,
 	.resize_cq = ordma_resize_cq,
@@ -88,12 +89,15 @@ int ordma_add_qp(struct ordma_context *ctx, struct ordma_qp *qp)
 	return err;
 }
 
-void ordma_remove_qp(struct ordma_context *ctx, uint32_t qpn)
+/* Once the QP is destroyed its index may have gone to a new one already. */
+void ordma_remove_qp(struct ordma_context *ctx, struct ordma_qp *qp)
 {
-	unsigned int i = qp_index(qpn);
+	unsigned int i = qp_index(qp->qpn);
+	struct ordma_qp **entry = &ctx->qps[i >> QP_LEAF_LOG].entry[i & ((1u << QP_LEAF_LOG) - 1)];
 
 	pthread_mutex_lock(&ctx->lock);
-	__atomic_store_n(&ctx->qps[i >> QP_LEAF_LOG].entry[i & ((1u << QP_LEAF_LOG) - 1)], NULL, __ATOMIC_RELEASE);
+	if (*entry == qp)
+		__atomic_store_n(entry, NULL, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&ctx->lock);
 }
 
@@ -147,6 +151,18 @@ static void free_context(struct ibv_context *ibctx)
 
 static const struct verbs_context_ops free_ops = { .free_context = free_context };
 
+/* The layout of WQEs, CQEs and doorbells is the contract's; its minor version only adds. */
+static int check_contract(const struct ordma_context *ctx, const char *device)
+{
+	unsigned int major = ctx->attr.contract_version >> 16;
+
+	if (major == ORDMA_CONTRACT_MAJOR)
+		return 0;
+	fprintf(stderr, "libordma: %s has contract version %u, this library has %u; install matching versions\n", device, major,
+		ORDMA_CONTRACT_MAJOR);
+	return EPROTO;
+}
+
 static struct verbs_context *alloc_context(struct ibv_device *device, int cmd_fd, void *private_data)
 {
 	struct ordma_context *ctx = verbs_init_and_alloc_context(device, cmd_fd, ctx, ibvctx, ORDMA_RDMA_DRIVER_ID);
@@ -157,6 +173,11 @@ static struct verbs_context *alloc_context(struct ibv_device *device, int cmd_fd
 		return NULL;
 	pthread_mutex_init(&ctx->lock, NULL);
 	err = ordma_native_requested() ? ordma_open_native(ctx, device->name) : ordma_open_kernel(ctx, cmd_fd);
+	if (!err) {
+		err = check_contract(ctx, device->name);
+		if (err)
+			ctx->be->close(ctx);
+	}
 	if (err) {
 		pthread_mutex_destroy(&ctx->lock);
 		verbs_uninit_context(&ctx->ibvctx);

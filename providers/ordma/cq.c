@@ -206,22 +206,20 @@ uint64_t ordma_retire(struct ordma_cq *cq, const struct ordma_cqe *cqe)
 {
 	struct ordma_qp *qp = ordma_find_qp(to_octx(cq->vcq.cq.context), ORDMA_GET(cqe, CQE_QPN));
 	uint32_t index = ORDMA_GET(cqe, CQE_WQE_INDEX);
-	struct ordma_queue *q;
+	uint64_t wr_id;
 
 	if (ORDMA_GET(cqe, CQE_IS_RECV)) {
 		/* An SRQ frees its slots when it fetches; its record says so. */
-		if (qp && qp->rq.ring) {
-			q = &qp->rq;
-			__atomic_store_n(&q->ci, (q->ci + ((index + 1 - q->ci) & 0xffff)) & ORDMA_INDEX_MASK, __ATOMIC_RELEASE);
-		}
+		if (qp && qp->rq.ring)
+			ordma_queue_retire(&qp->rq, index);
 		return ORDMA_GET(cqe, CQE_WR_ID);
 	}
 	if (!qp)
 		return 0;
-	q = &qp->sq;
-	/* The index has 16 bits, rings at most 2^14 entries: the difference to the oldest slot is exact. */
-	__atomic_store_n(&q->ci, (q->ci + ((index + 1 - q->ci) & 0xffff)) & ORDMA_INDEX_MASK, __ATOMIC_RELEASE);
-	return ORDMA_GET(cqe, CQE_IS_TOKEN) ? ORDMA_GET(cqe, CQE_WR_ID) : q->wr_id[index & ((1u << q->log) - 1)];
+	/* Read before the slot is free: a poster that sees it free writes the next wr_id there. */
+	wr_id = ORDMA_GET(cqe, CQE_IS_TOKEN) ? ORDMA_GET(cqe, CQE_WR_ID) : qp->sq.wr_id[index & ((1u << qp->sq.log) - 1)];
+	ordma_queue_retire(&qp->sq, index);
+	return wr_id;
 }
 
 static void fill_wc(struct ordma_cq *cq, const struct ordma_cqe *cqe, struct ibv_wc *wc)

@@ -200,9 +200,16 @@ static inline uint32_t ordma_index_sub(uint32_t a, uint32_t b)
 	return (a - b) & ORDMA_INDEX_MASK;
 }
 
+/* Acquire: whoever moved ci has read what it needs from the slots below it. */
 static inline bool ordma_queue_full(const struct ordma_queue *q)
 {
-	return ordma_index_sub(q->pi, q->ci) >= 1u << q->log;
+	return ordma_index_sub(q->pi, __atomic_load_n(&q->ci, __ATOMIC_ACQUIRE)) >= 1u << q->log;
+}
+
+/* Frees all slots up to and including the one with these low 16 bits; rings have at most 2^14 slots, so that is exact. */
+static inline void ordma_queue_retire(struct ordma_queue *q, uint32_t index)
+{
+	__atomic_store_n(&q->ci, (q->ci + ((index + 1 - q->ci) & 0xffff)) & ORDMA_INDEX_MASK, __ATOMIC_RELEASE);
 }
 
 static inline void *ordma_queue_slot(const struct ordma_queue *q, uint32_t index)
@@ -213,7 +220,7 @@ static inline void *ordma_queue_slot(const struct ordma_queue *q, uint32_t index
 /* context.c */
 struct ordma_qp *ordma_find_qp(struct ordma_context *ctx, uint32_t qpn);
 int ordma_add_qp(struct ordma_context *ctx, struct ordma_qp *qp);
-void ordma_remove_qp(struct ordma_context *ctx, uint32_t qpn);
+void ordma_remove_qp(struct ordma_context *ctx, struct ordma_qp *qp);
 volatile uint64_t *ordma_map_db(struct ordma_context *ctx, const struct ordma_abi_db *db);
 
 /* doorbell.c */
@@ -225,6 +232,7 @@ void ordma_ring_arm(struct ordma_context *ctx, struct ordma_cq *cq, bool solicit
 struct ibv_pd *ordma_alloc_pd(struct ibv_context *ctx);
 int ordma_dealloc_pd(struct ibv_pd *pd);
 struct ibv_mr *ordma_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova, int access);
+struct ibv_mr *ordma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova, int fd, int access);
 int ordma_dereg_mr(struct verbs_mr *vmr);
 struct ibv_ah *ordma_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int ordma_destroy_ah(struct ibv_ah *ah);
@@ -248,7 +256,8 @@ int ordma_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_w
 int ordma_write_rqe(struct ordma_queue *q, const struct ibv_recv_wr *wr);
 
 /* wr.c */
-int ordma_init_wr_ops(struct ordma_qp *qp, uint64_t send_ops);
+bool ordma_wr_ops_supported(enum ibv_qp_type type, uint64_t send_ops);
+void ordma_init_wr_ops(struct ordma_qp *qp, uint64_t send_ops);
 
 /* cq.c */
 struct ibv_cq *ordma_create_cq(struct ibv_context *ctx, int cqe, struct ibv_comp_channel *channel, int vector);

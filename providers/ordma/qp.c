@@ -19,7 +19,9 @@ static int check_attr(const struct ordma_context *ctx, const struct ibv_qp_init_
 		return EOPNOTSUPP;
 	if (attr->qp_type != IBV_QPT_RC && attr->qp_type != IBV_QPT_UC && attr->qp_type != IBV_QPT_UD)
 		return EOPNOTSUPP;
-	if (!attr->send_cq || !attr->recv_cq)
+	if ((attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) && !ordma_wr_ops_supported(attr->qp_type, attr->send_ops_flags))
+		return EOPNOTSUPP;
+	if (!attr->pd || !attr->send_cq || !attr->recv_cq)
 		return EINVAL;
 	if (cap->max_send_wr > ctx->attr.max_wr || cap->max_recv_wr > ctx->attr.max_wr || cap->max_send_sge > ctx->attr.max_sge ||
 	    cap->max_recv_sge > ctx->attr.max_sge || cap->max_inline_data > ctx->attr.max_inline)
@@ -27,11 +29,16 @@ static int check_attr(const struct ordma_context *ctx, const struct ibv_qp_init_
 	return 0;
 }
 
-/* Strides: the smallest power of two that holds the segments asked for; what fits beyond is given to the user. */
-static void size_queues(struct ordma_qp *qp, struct ibv_qp_init_attr_ex *attr, bool has_rq)
+static unsigned int min_u(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+/* Strides: the smallest power of two that holds what was asked for; what fits beyond is given to the user. */
+static void size_queues(const struct ordma_context *ctx, struct ordma_qp *qp, const struct ibv_qp_init_attr_ex *attr)
 {
 	unsigned int data_off = attr->qp_type == IBV_QPT_UD ? ORDMA_WQE_UD_DATA_OFF : ORDMA_WQE_DATA_OFF;
-	struct ibv_qp_cap *cap = &attr->cap;
+	const struct ibv_qp_cap *cap = &attr->cap;
 	unsigned int bytes;
 
 	bytes = data_off + max_u(max_u(cap->max_send_sge, 1) * ORDMA_SGE_BYTES, cap->max_inline_data);
@@ -39,19 +46,26 @@ static void size_queues(struct ordma_qp *qp, struct ibv_qp_init_attr_ex *attr, b
 	bytes = max_u(bytes, ORDMA_WQE_ATOMIC_DATA_OFF + ORDMA_SGE_BYTES);
 	qp->sq.stride_log = max_u(ordma_log2_at_least(bytes), ORDMA_SQ_STRIDE_LOG_MIN);
 	qp->sq.log = ordma_log2_at_least(max_u(cap->max_send_wr, 1));
-	qp->sq.max_sge = max_u(cap->max_send_sge, 1);
-	qp->max_inline = cap->max_inline_data;
+	bytes = (1u << qp->sq.stride_log) - data_off;
+	qp->sq.max_sge = min_u(bytes / ORDMA_SGE_BYTES, ctx->attr.max_sge);
+	qp->max_inline = min_u(bytes, ctx->attr.max_inline);
 	qp->data_off = data_off;
-	if (has_rq) {
-		bytes = ORDMA_RQE_DATA_OFF + max_u(cap->max_recv_sge, 1) * ORDMA_SGE_BYTES;
-		qp->rq.stride_log = max_u(ordma_log2_at_least(bytes), ORDMA_RQ_STRIDE_LOG_MIN);
-		qp->rq.log = ordma_log2_at_least(max_u(cap->max_recv_wr, 1));
-		qp->rq.max_sge = max_u(cap->max_recv_sge, 1);
-	}
+	if (attr->srq)
+		return;
+	bytes = ORDMA_RQE_DATA_OFF + max_u(cap->max_recv_sge, 1) * ORDMA_SGE_BYTES;
+	qp->rq.stride_log = max_u(ordma_log2_at_least(bytes), ORDMA_RQ_STRIDE_LOG_MIN);
+	qp->rq.log = ordma_log2_at_least(max_u(cap->max_recv_wr, 1));
+	bytes = (1u << qp->rq.stride_log) - ORDMA_RQE_DATA_OFF;
+	qp->rq.max_sge = min_u(bytes / ORDMA_SGE_BYTES, ctx->attr.max_sge);
+}
+
+static void fill_cap(const struct ordma_qp *qp, struct ibv_qp_cap *cap)
+{
 	cap->max_send_wr = 1u << qp->sq.log;
 	cap->max_send_sge = qp->sq.max_sge;
-	cap->max_recv_wr = has_rq ? 1u << qp->rq.log : 0;
-	cap->max_recv_sge = has_rq ? qp->rq.max_sge : 0;
+	cap->max_inline_data = qp->max_inline;
+	cap->max_recv_wr = qp->rq.max_sge ? 1u << qp->rq.log : 0;
+	cap->max_recv_sge = qp->rq.max_sge;
 }
 
 static int alloc_queues(struct ordma_context *ctx, struct ordma_qp *qp, bool has_rq)
@@ -126,15 +140,18 @@ struct ibv_qp *ordma_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_
 		return NULL;
 	qp->type = attr->qp_type;
 	qp->sq_sig_all = attr->sq_sig_all;
-	size_queues(qp, attr, has_rq);
-	err = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? ordma_init_wr_ops(qp, attr->send_ops_flags) : 0;
-	if (!err)
-		err = alloc_queues(ctx, qp, has_rq);
+	size_queues(ctx, qp, attr);
+	fill_cap(qp, &attr->cap);
+	err = alloc_queues(ctx, qp, has_rq);
 	if (err)
 		goto err_free;
 	err = create_at_backend(ctx, qp, attr, has_rq);
 	if (err)
 		goto err_queues;
+	fill_cap(qp, &attr->cap);
+	/* Last: creating the QP at the kernel clears what the generic part says about extensions. */
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		ordma_init_wr_ops(qp, attr->send_ops_flags);
 	return &qp->vqp.qp;
 
 err_queues:
@@ -186,11 +203,7 @@ int ordma_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask, stru
 
 	if (err)
 		return err;
-	attr->cap.max_send_wr = 1u << qp->sq.log;
-	attr->cap.max_recv_wr = qp->rq.ring ? 1u << qp->rq.log : 0;
-	attr->cap.max_send_sge = qp->sq.max_sge;
-	attr->cap.max_recv_sge = qp->rq.max_sge;
-	attr->cap.max_inline_data = qp->max_inline;
+	fill_cap(qp, &attr->cap);
 	init->qp_context = ibqp->qp_context;
 	init->send_cq = ibqp->send_cq;
 	init->recv_cq = ibqp->recv_cq;
@@ -212,7 +225,7 @@ int ordma_destroy_qp(struct ibv_qp *ibqp)
 	ordma_purge_cq(to_ocq(ibqp->send_cq), qp->qpn);
 	if (ibqp->recv_cq != ibqp->send_cq)
 		ordma_purge_cq(to_ocq(ibqp->recv_cq), qp->qpn);
-	ordma_remove_qp(ctx, qp->qpn);
+	ordma_remove_qp(ctx, qp);
 	free_queues(ctx, qp);
 	free(qp);
 	return 0;

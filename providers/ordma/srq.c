@@ -17,7 +17,8 @@ static void size_queue(struct ordma_srq *srq, struct ibv_srq_attr *attr)
 		srq->rq.stride_log = ORDMA_RQ_STRIDE_LOG_MIN;
 	srq->rq.log = ordma_log2_at_least(attr->max_wr);
 	srq->rq.max_sge = sge;
-	attr->max_wr = 1u << srq->rq.log;
+	srq->max_wr = 1u << srq->rq.log;
+	attr->max_wr = srq->max_wr;
 	attr->max_sge = sge;
 }
 
@@ -72,7 +73,6 @@ struct ibv_srq *ordma_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	if (!srq)
 		return NULL;
 	size_queue(srq, &attr->attr);
-	srq->max_wr = attr->attr.max_wr;
 	err = alloc_ring(ctx, srq);
 	if (err)
 		goto err_free;
@@ -80,6 +80,8 @@ struct ibv_srq *ordma_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *at
 	err = create_at_backend(ctx, to_opd(pd), srq, attr);
 	if (err)
 		goto err_ring;
+	attr->attr.max_wr = srq->max_wr;
+	attr->attr.max_sge = srq->rq.max_sge;
 	return &srq->vsrq.srq;
 
 err_ring:

@@ -48,6 +48,28 @@ struct ibv_mr *ordma_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t 
 	return &mr->vmr.ibv_mr;
 }
 
+struct ibv_mr *ordma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len, uint64_t iova, int fd, int access)
+{
+	const struct ordma_backend *be = to_octx(pd->context)->be;
+	struct ordma_mr *mr;
+	int err;
+
+	if (!be->reg_dmabuf_mr) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	err = be->reg_dmabuf_mr(to_opd(pd), offset, len, iova, fd, access, mr);
+	if (err) {
+		free(mr);
+		errno = err;
+		return NULL;
+	}
+	return &mr->vmr.ibv_mr;
+}
+
 int ordma_dereg_mr(struct verbs_mr *vmr)
 {
 	struct ordma_mr *mr = container_of(vmr, struct ordma_mr, vmr);

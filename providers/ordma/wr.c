@@ -202,13 +202,17 @@ static void wr_abort(struct ibv_qp_ex *ibqp)
 #define OPS_RC                                                                                                          \
 	(OPS_CONNECTED | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 
-int ordma_init_wr_ops(struct ordma_qp *qp, uint64_t ops)
+bool ordma_wr_ops_supported(enum ibv_qp_type type, uint64_t ops)
+{
+	uint64_t can = type == IBV_QPT_RC ? OPS_RC : type == IBV_QPT_UC ? OPS_CONNECTED : OPS_ALL;
+
+	return !(ops & ~can);
+}
+
+void ordma_init_wr_ops(struct ordma_qp *qp, uint64_t ops)
 {
 	struct ibv_qp_ex *ex = &qp->vqp.qp_ex;
-	uint64_t can = qp->type == IBV_QPT_RC ? OPS_RC : qp->type == IBV_QPT_UC ? OPS_CONNECTED : OPS_ALL;
 
-	if (ops & ~can)
-		return EOPNOTSUPP;
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
@@ -225,5 +229,4 @@ int ordma_init_wr_ops(struct ordma_qp *qp, uint64_t ops)
 	ex->wr_atomic_cmp_swp = ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP ? wr_atomic_cmp_swp : NULL;
 	ex->wr_atomic_fetch_add = ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD ? wr_atomic_fetch_add : NULL;
 	qp->vqp.comp_mask |= VERBS_QP_EX;
-	return 0;
 }
