@@ -58,17 +58,38 @@ void DoorbellScanner::sweep() {
   std::erase_if(pages_, [](const auto& entry) { return entry->closed; });
 }
 
+// The driver's words are read first and delivered last: what a program rang before its driver issued
+// a command (a reset, the reuse of a slot) is seen before that command, as on a bus.
 bool DoorbellScanner::scan(Engine& engine) {
   bool found = false;
   scanning_ = true;
+  driver_words_.clear();
+  for (const auto& page : pages_) {
+    if (page->number == hw::kDriverPage && !page->closed) collect_driver_words(*page);
+  }
   for (std::size_t i = 0; i < pages_.size(); ++i) {
     Page& page = *pages_[i];
-    if (page.closed) continue;
+    if (page.closed || page.number == hw::kDriverPage) continue;
     found |= page.token ? scan_tokens(page, engine) : scan_index(page, engine);
+  }
+  // The command rings have the first slots; the driver's own queues behind them come before.
+  for (auto it = driver_words_.rbegin(); it != driver_words_.rend(); ++it) {
+    found = true;
+    engine.doorbell(hw::kDriverPage, it->first * 8, it->second);
   }
   scanning_ = false;
   if (found) sweep();
   return found;
+}
+
+void DoorbellScanner::collect_driver_words(Page& page) {
+  for (std::size_t slot = 0; slot < kSlots; ++slot) {
+    const std::uint64_t word = load_acquire(page.memory, slot);
+    if (word == page.shadow[slot]) continue;
+    page.shadow[slot] = word;
+    ++words_;
+    if (word != 0) driver_words_.emplace_back(static_cast<std::uint32_t>(slot), word);
+  }
 }
 
 bool DoorbellScanner::scan_index(Page& page, Engine& engine) {
@@ -84,6 +105,7 @@ bool DoorbellScanner::scan_index(Page& page, Engine& engine) {
       const std::uint64_t word = load_acquire(page.memory, slot);
       if (word == page.shadow[slot]) continue;
       page.shadow[slot] = word;
+      if (word == 0) continue;  // cleared for its next owner
       ++words_;
       found = true;
       engine.doorbell(page.number, static_cast<std::uint32_t>(slot * 8), word);

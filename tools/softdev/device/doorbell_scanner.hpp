@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/engine.hpp"
@@ -43,9 +44,11 @@ class DoorbellScanner {
   };
   bool scan_index(Page& page, Engine& engine);
   bool scan_tokens(Page& page, Engine& engine);
+  void collect_driver_words(Page& page);
   void sweep();
 
   std::vector<std::unique_ptr<Page>> pages_;
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> driver_words_;  // slot, word
   bool scanning_ = false;
   std::size_t token_pages_ = 0;
   std::uint64_t words_ = 0;
