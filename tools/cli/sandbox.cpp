@@ -80,6 +80,11 @@ void enter_mounts(const fs::path& sysfs, unsigned nics) {
   check(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "private mounts");
   const std::string lower = "lowerdir=" + (sysfs / "class").string() + ":/sys/class";
   check(::mount("overlay", "/sys/class", "overlay", MS_RDONLY, lower.c_str()), "overlay on /sys/class");
+  // The overlay makes the directories; devices that the host has in them stay out of sight.
+  for (const char* dir : {"class/infiniband", "class/infiniband_verbs"}) {
+    const fs::path to = fs::path("/sys") / dir;
+    check(::mount((sysfs / dir).c_str(), to.c_str(), nullptr, MS_BIND, nullptr), "bind " + to.string());
+  }
   // Any directory will do as the place where the new /dev is put together.
   const fs::path stage = "/tmp";
   build_dev(stage, nics);
@@ -139,6 +144,7 @@ Sandbox probe_sandbox(std::string& why_preload) {
     throw Error(std::string("/tmp: ") + std::strerror(errno));
   }
   fs::create_directories(fs::path(base) / "class/infiniband");
+  fs::create_directories(fs::path(base) / "class/infiniband_verbs");
   const pid_t child = ::fork();
   if (child == 0) {
     std::string why;

@@ -104,6 +104,10 @@ void write_nic(const fs::path& root, const fs::path& socket, unsigned nic) {
   put(verbs / "abi_version", std::to_string(ORDMA_UVERBS_ABI_VERSION));
   // The node that stands for uverbs is /dev/null; libibverbs compares its numbers with these.
   put(verbs / "dev", "1:3");
+  // Seen only where the preload library redirects; otherwise /dev/null itself is mounted there.
+  const fs::path node = root / "dev/infiniband" / fmt::format("uverbs{}", nic);
+  fs::create_directories(node.parent_path());
+  fs::create_symlink("/dev/null", node);
 }
 
 }  // namespace
