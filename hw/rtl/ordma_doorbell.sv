@@ -78,10 +78,12 @@ module ordma_doorbell (
   logic [63:0] bad_q;
   logic [7:0] bad_reason_q;
   logic fresh, is_sq, is_rq;
-  logic batch;
+  logic batch, check;
   ordma_hw_pkg::page_record_t record;
   logic [QL-1:0] clear_addr;
 
+  // A change of the tables has the right of way: it may clear what this word is about to set.
+  assign check = state_q == Check && !page_we_i && !qp_we_i && !cq_we_i;
   assign page_idx = page_q[PL-1:0];
   assign db_ready_o = state_q == Idle && !page_we_i && !qp_we_i && !cq_we_i;
   assign busy_o = state_q != Idle;
@@ -97,7 +99,7 @@ module ordma_doorbell (
   );
   // reason, last refused word, errors, consumed
   ordma_ram #(.W(StatW), .Log(PL)) u_stat (
-    .clk_i, .we_i(page_we_i || state_q == Check), .waddr_i(page_we_i ? page_addr_i : page_idx),
+    .clk_i, .we_i(page_we_i || check), .waddr_i(page_we_i ? page_addr_i : page_idx),
     .wdata_i(page_we_i ? {StatW{1'b0}} :
              (reason == ordma_hw_pkg::DbErrNone) ? {stat_r[StatW-1:64], errors, consumed}
                                                  : {reason, word_q, errors, consumed}),
@@ -132,7 +134,7 @@ module ordma_doorbell (
   // Verdict on the word, in state Check: the first rule that is broken names it.
   always_comb begin
     reason = ordma_hw_pkg::DbErrNone;
-    if (state_q == Check) begin
+    if (check) begin
       if (strobe_q != 8'hff || low_q != '0 || word_q.lap_lo || word_q.lap_hi) begin
         reason = ordma_hw_pkg::DbErrMalformed;
       end else if (is_sq || is_rq) begin
@@ -157,8 +159,8 @@ module ordma_doorbell (
     end
   end
 
-  assign cnt_word_o = state_q == Check;
-  assign cnt_refused_o = state_q == Check && reason != ordma_hw_pkg::DbErrNone;
+  assign cnt_word_o = check;
+  assign cnt_refused_o = check && reason != ordma_hw_pkg::DbErrNone;
   assign pi_clear_o = qp_we_i && qp_clear_i;
   assign pi_qp_o = qp_we_i ? qp_addr_i : word_q.number[QL-1:0];
   assign pi_rq_o = is_rq;
@@ -171,7 +173,7 @@ module ordma_doorbell (
     sq_wake_o = 1'b0;
     rq_wake_o = 1'b0;
     arm_we_o = 1'b0;
-    if (state_q == Check && reason == ordma_hw_pkg::DbErrNone) begin
+    if (check && reason == ordma_hw_pkg::DbErrNone) begin
       pi_we_o = (is_sq || is_rq) && fresh;
       sq_wake_o = is_sq && fresh;
       rq_wake_o = is_rq && fresh;
@@ -243,7 +245,7 @@ module ordma_doorbell (
           if (page_q == '0) page_entry_q <= '0;
           state_q <= Check;
         end
-        Check: begin
+        Check: if (check) begin
           reason_q <= reason;
           consumed_q <= consumed;
           errors_q <= errors;

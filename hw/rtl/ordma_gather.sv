@@ -30,6 +30,7 @@ module ordma_gather #(
   output logic [6:0] count_o,
   output logic last_o,
   input logic pop_i,
+  output logic packed_o,     // the last piece of a packet was fetched
   output logic busy_o
 );
   localparam int unsigned OrderW = 2 + ordma_pkg::LenW;
@@ -143,6 +144,7 @@ module ordma_gather #(
     .pop_i(pop_i && last_o), .data_o(pkt_err_o), .empty_o(done_empty), .count_o(done_count)
   );
   assign pkt_o = !done_empty;
+  assign packed_o = out_push && out_last;
   assign busy_o = chunk_valid_i || !order_empty || busy_chunk_q || flush_q || !out_empty;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

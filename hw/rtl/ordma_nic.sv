@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: BSD-2-Clause
+//
+// The NIC: wires the blocks together and decides nothing. Ports are those of a board wrapper (PCIe,
+// MAC) or of the Verilated engine; both drive the same ones.
+module ordma_nic #(
+  parameter int unsigned DATA_W = ordma_pkg::DataW
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  input logic [63:0] time_i,           // device clock, ns
+  // Identity, constant.
+  input logic [63:0] mac_i,
+  input logic [63:0] guid_i,
+  input logic [31:0] port_mtu_i,
+  input logic [31:0] port_speed_i,
+  input logic [7:0] engine_i,
+
+  input logic reg_we_i,
+  input logic [ordma_hw_pkg::RegAddrW-1:0] reg_waddr_i,
+  input logic [63:0] reg_wdata_i,
+  input logic [ordma_hw_pkg::RegAddrW-1:0] reg_raddr_i,
+  output logic [63:0] reg_rdata_o,
+  output logic [63:0] reg_status_o,
+  output logic [63:0] reg_reset_echo_o,
+
+  input logic db_valid_i,
+  output logic db_ready_o,
+  input logic [15:0] db_page_i,
+  input logic [11:0] db_offset_i,
+  input logic [63:0] db_word_i,
+  input logic [7:0] db_strobe_i,
+
+  output logic rd_valid_o,
+  input logic rd_ready_i,
+  output logic [ordma_pkg::RdTagW-1:0] rd_tag_o,
+  output logic [63:0] rd_addr_o,
+  output logic [ordma_pkg::LenW-1:0] rd_len_o,
+  input logic rd_rsp_valid_i,
+  input logic [ordma_pkg::RdTagW-1:0] rd_rsp_tag_i,
+  input logic [DATA_W-1:0] rd_rsp_data_i,
+  input logic rd_rsp_last_i,
+  input logic rd_rsp_ok_i,
+
+  output logic wr_valid_o,
+  input logic wr_ready_i,
+  output logic [63:0] wr_addr_o,
+  output logic [ordma_pkg::LenW-1:0] wr_len_o,
+  output logic [3:0] wr_kind_o,
+  output logic wr_last_o,
+  output logic [DATA_W-1:0] wr_data_o,
+
+  input logic rx_valid_i,
+  output logic rx_ready_o,
+  input logic [DATA_W-1:0] rx_data_i,
+  input logic [6:0] rx_count_i,
+  input logic rx_last_i,
+  input logic rx_overrun_i,            // the MAC dropped a frame that found no room
+  output logic tx_valid_o,
+  input logic tx_ready_i,
+  output logic [DATA_W-1:0] tx_data_o,
+  output logic [6:0] tx_count_o,
+  output logic tx_last_o,
+
+  output logic page_changed_o,
+  output logic [15:0] page_number_o,
+  output logic page_open_o,
+  output logic page_token_o,
+  output logic idle_o,                 // nothing to do before an input or next_timer_o
+  output logic [63:0] next_timer_o
+);
+  localparam int unsigned QL = ordma_pkg::QpLog;
+  localparam int unsigned NumEg = 6;
+  localparam int unsigned NumEv = 5;
+
+  generate
+    if (DATA_W != 512) begin : gen_width
+      // One beat holds a WQE, a CQE and the headers' masked fields; other widths are not built yet.
+      initial $fatal(1, "ordma_nic: DATA_W must be 512");
+    end
+  endgenerate
+
+  // ---------------------------------------------------------------- registers and reset
+  logic halt, clear, quiet, regs_busy, fatal, rst_n;
+  logic [7:0] fatal_reason;
+  logic [63:0] cmd_base, rsp_base, rcmd_base, eq_base;
+  logic [4:0] cmd_log, rcmd_log, eq_log;
+
+  ordma_regs #(.DATA_W(DATA_W)) u_regs (
+    .clk_i, .rst_ni, .time_i, .mac_i, .guid_i, .port_mtu_i, .port_speed_i, .engine_i,
+    .we_i(reg_we_i), .waddr_i(reg_waddr_i), .wdata_i(reg_wdata_i), .raddr_i(reg_raddr_i), .rdata_o(reg_rdata_o),
+    .quiet_i(quiet), .fatal_i(fatal), .fatal_reason_i(fatal_reason), .halt_o(halt), .clear_o(clear),
+    .cmd_base_o(cmd_base), .rsp_base_o(rsp_base), .rcmd_base_o(rcmd_base), .eq_base_o(eq_base),
+    .cmd_log_o(cmd_log), .rcmd_log_o(rcmd_log), .eq_log_o(eq_log),
+    .status_o(reg_status_o), .reset_echo_o(reg_reset_echo_o), .busy_o(regs_busy)
+  );
+  // Reset net of everything behind the registers; registered, so it is free of glitches.
+  logic clear_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) clear_q <= 1'b1;
+    else clear_q <= clear;
+  end
+  assign rst_n = !clear_q;
+
+  // ---------------------------------------------------------------- host read port
+  logic [ordma_pkg::NumRd-1:0] rd_valid, rd_ready, rd_rsp;
+  logic [511:0] rd_data;
+  logic rd_last, rd_err, rd_busy;
+  ordma_pkg::rd_req_t rq_cmd, rq_req, rq_reqxl, rq_rx, rq_rxxl, rq_cpl, rq_cplxl, rq_cq, rq_cqxl, rq_gather, rd_port;
+  ordma_dma_rd #(.DATA_W(DATA_W)) u_dma_rd (
+    .clk_i, .rst_ni(rst_n), .valid_i(rd_valid),
+    .req_i({{(2*ordma_pkg::RdReqW){1'b0}}, rq_gather, rq_cqxl, rq_cq, rq_cplxl, rq_cpl, rq_rxxl, rq_rx, rq_reqxl, rq_req, rq_cmd}),
+    .ready_o(rd_ready), .rsp_valid_o(rd_rsp), .rsp_data_o(rd_data), .rsp_last_o(rd_last), .rsp_err_o(rd_err),
+    .dma_valid_o(rd_valid_o), .dma_ready_i(rd_ready_i), .dma_tag_o(rd_tag_o), .dma_req_o(rd_port),
+    .dma_rsp_valid_i(rd_rsp_valid_i), .dma_rsp_tag_i(rd_rsp_tag_i), .dma_rsp_data_i(rd_rsp_data_i),
+    .dma_rsp_last_i(rd_rsp_last_i), .dma_rsp_ok_i(rd_rsp_ok_i), .busy_o(rd_busy)
+  );
+  assign rd_addr_o = rd_port.addr;
+  assign rd_len_o = rd_port.len;
+  assign rd_valid[ordma_pkg::RdRead] = 1'b0;
+  assign rd_valid[ordma_pkg::RdReadXl] = 1'b0;
+
+  // ---------------------------------------------------------------- egress
+  logic [NumEg-1:0] eg_valid, eg_ready;
+  ordma_pkg::eg_beat_t eg_place, eg_cq, eg_event, eg_cmd, eg_req, eg_db, wr_beat;
+  logic [15:0] eg_enq, eg_out;
+  logic eg_busy;
+  ordma_egress #(.N(NumEg), .W(3)) u_egress (
+    .clk_i, .rst_ni(rst_n), .valid_i(eg_valid), .beat_i({eg_db, eg_req, eg_cmd, eg_event, eg_cq, eg_place}),
+    .ready_o(eg_ready), .wr_valid_o, .wr_ready_i, .wr_beat_o(wr_beat), .enq_o(eg_enq), .out_o(eg_out), .busy_o(eg_busy)
+  );
+  assign wr_addr_o = wr_beat.addr;
+  assign wr_len_o = wr_beat.len;
+  assign wr_kind_o = wr_beat.kind;
+  assign wr_last_o = wr_beat.last;
+  assign wr_data_o = wr_beat.data;
+
+  // ---------------------------------------------------------------- events
+  logic [NumEv-1:0] ev_valid, ev_ready;
+  ordma_pkg::event_t ev_db, ev_cq, ev_cpl, ev_rx, ev_cmd;
+  logic ev_busy, cnt_event;
+  ordma_event #(.N(NumEv), .W(3)) u_event (
+    .clk_i, .rst_ni(rst_n), .time_i, .eq_base_i(eq_base), .eq_log_i(eq_log), .valid_i(ev_valid),
+    .event_i({ev_cmd, ev_rx, ev_cpl, ev_cq, ev_db}), .ready_o(ev_ready),
+    .eg_valid_o(eg_valid[2]), .eg_o(eg_event), .eg_ready_i(eg_ready[2]), .cnt_event_o(cnt_event), .busy_o(ev_busy)
+  );
+
+  // ---------------------------------------------------------------- tables
+  logic [3:0] mr_valid, mr_ready, mr_rsp_valid;
+  logic [ordma_pkg::MrLog-1:0] mr_req_idx, mr_rx_idx, mr_cmd_idx;
+  logic mr_we;
+  ordma_pkg::mr_t mr_w, mr_rsp;
+  ordma_mr_table #(.N(4), .W(2)) u_mr (
+    .clk_i, .rst_ni(rst_n), .we_i(mr_we), .waddr_i(mr_cmd_idx), .wdata_i(mr_w), .valid_i(mr_valid),
+    .addr_i({{ordma_pkg::MrLog{1'b0}}, mr_cmd_idx, mr_rx_idx, mr_req_idx}), .ready_o(mr_ready),
+    .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp)
+  );
+  assign mr_valid[3] = 1'b0;
+
+  logic gid_we;
+  logic [ordma_pkg::GidLog-1:0] gid_waddr, gid_tx_addr, gid_rx_addr;
+  ordma_pkg::gid_t gid_w, gid_tx, gid_rx;
+  ordma_gid_table u_gid (
+    .clk_i, .rst_ni(rst_n), .we_i(gid_we), .waddr_i(gid_waddr), .wdata_i(gid_w),
+    .tx_addr_i(gid_tx_addr), .tx_gid_o(gid_tx), .rx_addr_i(gid_rx_addr), .rx_gid_o(gid_rx)
+  );
+
+  logic [3:0] acq, gnt, rel_ready;
+  logic [QL-1:0] qp_req, qp_rx, qp_cpl, qp_cmd, sched_qp, pend_qp, tmr_qp, fire_qp, db_qp;
+  ordma_pkg::qp_ctx_t ctx;
+  ordma_pkg::qp_rel_t rel_req, rel_rx, rel_cpl, rel_cmd;
+  logic [ordma_pkg::AttrW-1:0] rel_attr;
+  logic pi_we, pi_rq, pi_clear, tmr_valid, tmr_arm, table_busy;
+  logic [23:0] pi;
+  logic [63:0] tmr_deadline;
+  logic [(1<<QL)-1:0] in_err;
+  ordma_qp_table u_qp (
+    .clk_i, .rst_ni(rst_n), .acq_valid_i(acq), .acq_qp_i({qp_cmd, qp_cpl, qp_rx, qp_req}), .gnt_o(gnt), .ctx_o(ctx),
+    .rel_req_i(rel_req), .rel_rx_i(rel_rx), .rel_cpl_i(rel_cpl), .rel_cmd_i(rel_cmd), .rel_attr_i(rel_attr),
+    .rel_ready_o(rel_ready), .pi_we_i(pi_we), .pi_rq_i(pi_rq), .pi_qp_i(db_qp), .pi_i(pi), .pi_clear_i(pi_clear),
+    .err_o(in_err), .tmr_valid_o(tmr_valid), .tmr_qp_o(tmr_qp), .tmr_arm_o(tmr_arm), .tmr_deadline_o(tmr_deadline),
+    .busy_o(table_busy)
+  );
+
+  logic tmr_fire, tmr_settled;
+  ordma_timer u_timer (
+    .clk_i, .rst_ni(rst_n), .time_i, .valid_i(tmr_valid), .qp_i(tmr_qp), .arm_i(tmr_arm), .deadline_i(tmr_deadline),
+    .fire_o(tmr_fire), .fire_qp_o(fire_qp), .settled_o(tmr_settled), .next_o(next_timer_o)
+  );
+
+  // ---------------------------------------------------------------- doorbells
+  logic page_we, dbqp_we, dbqp_clear, dbcq_we, sq_ring, rq_ring, arm_we, db_busy, cnt_db, cnt_refused;
+  logic [ordma_pkg::PageLog-1:0] page_addr;
+  ordma_pkg::page_t page;
+  ordma_pkg::dbobj_t dbqp, dbcq;
+  logic [ordma_pkg::CqLog-1:0] arm_cq;
+  ordma_hw_pkg::db_t arm;
+  logic [23:0] cmd_pi, rcmd_pi;
+  ordma_doorbell u_doorbell (
+    .clk_i, .rst_ni(rst_n), .db_valid_i, .db_ready_o, .db_page_i, .db_offset_i, .db_word_i, .db_strobe_i,
+    .page_we_i(page_we), .page_addr_i(page_addr), .page_i(page), .qp_we_i(dbqp_we), .qp_clear_i(dbqp_clear),
+    .qp_addr_i(qp_cmd), .qp_i(dbqp), .cq_we_i(dbcq_we), .cq_addr_i(dbcq.number[ordma_pkg::CqLog-1:0]), .cq_i(dbcq),
+    .pi_we_o(pi_we), .pi_rq_o(pi_rq), .pi_qp_o(db_qp), .pi_o(pi), .pi_clear_o(pi_clear),
+    .sq_wake_o(sq_ring), .rq_wake_o(rq_ring), .arm_we_o(arm_we), .arm_cq_o(arm_cq), .arm_o(arm),
+    .cmd_pi_o(cmd_pi), .rcmd_pi_o(rcmd_pi), .ev_valid_o(ev_valid[0]), .ev_o(ev_db), .ev_ready_i(ev_ready[0]),
+    .eg_valid_o(eg_valid[5]), .eg_o(eg_db), .eg_ready_i(eg_ready[5]),
+    .cnt_word_o(cnt_db), .cnt_refused_o(cnt_refused), .busy_o(db_busy)
+  );
+  assign page_changed_o = page_we;
+  assign page_number_o = {{(16-ordma_pkg::PageLog){1'b0}}, page_addr};
+  assign page_open_o = page.valid;
+  assign page_token_o = page.token;
+
+  // ---------------------------------------------------------------- commands
+  logic quiesce, quiesced, list_flush, cmd_busy, cmd_kick, cmd_wake, cnt_rewind, cqc_valid, cqc_ready;
+  ordma_pkg::cq_cfg_t cqc;
+  logic [(1<<ordma_pkg::CqLog)-1:0] cq_exists;
+  logic [ordma_pkg::CntLog-1:0] cnt_addr;
+  logic [63:0] cnt_data;
+  ordma_cmd u_cmd (
+    .clk_i, .rst_ni(rst_n), .time_i, .halt_i(halt), .cmd_base_i(cmd_base), .rsp_base_i(rsp_base), .cmd_log_i(cmd_log),
+    .rcmd_base_i(rcmd_base), .rcmd_log_i(rcmd_log), .cmd_pi_i(cmd_pi), .rcmd_pi_i(rcmd_pi), .max_mtu_i(max_mtu),
+    .rd_valid_o(rd_valid[ordma_pkg::RdCmd]), .rd_req_o(rq_cmd), .rd_ready_i(rd_ready[ordma_pkg::RdCmd]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdCmd]), .rd_rsp_data_i(rd_data), .rd_rsp_last_i(rd_last), .rd_rsp_err_i(rd_err),
+    .eg_valid_o(eg_valid[3]), .eg_o(eg_cmd), .eg_ready_i(eg_ready[3]),
+    .ev_valid_o(ev_valid[4]), .ev_o(ev_cmd), .ev_ready_i(ev_ready[4]),
+    .page_we_o(page_we), .page_addr_o(page_addr), .page_o(page), .dbqp_we_o(dbqp_we), .dbqp_clear_o(dbqp_clear),
+    .dbqp_o(dbqp), .dbcq_we_o(dbcq_we), .dbcq_o(dbcq), .mr_we_o(mr_we), .mr_o(mr_w), .mr_valid_o(mr_valid[2]),
+    .mr_index_o(mr_cmd_idx), .mr_ready_i(mr_ready[2]), .mr_rsp_valid_i(mr_rsp_valid[2]), .mr_rsp_i(mr_rsp),
+    .cq_valid_o(cqc_valid), .cq_o(cqc), .cq_ready_i(cqc_ready), .cq_exists_i(cq_exists),
+    .gid_we_o(gid_we), .gid_addr_o(gid_waddr), .gid_o(gid_w),
+    .acq_valid_o(acq[ordma_pkg::QpCmd]), .qp_o(qp_cmd), .gnt_i(gnt[ordma_pkg::QpCmd]), .ctx_i(ctx), .rel_o(rel_cmd),
+    .rel_attr_o(rel_attr), .rel_ready_i(rel_ready[ordma_pkg::QpCmd]), .kick_o(cmd_kick), .wake_o(cmd_wake),
+    .quiesce_o(quiesce), .quiesced_i(quiesced), .flush_o(list_flush), .cnt_addr_o(cnt_addr), .cnt_data_i(cnt_data),
+    .cnt_rewind_o(cnt_rewind), .fatal_o(fatal), .fatal_reason_o(fatal_reason), .busy_o(cmd_busy)
+  );
+  // Largest payload that fits the port with the longest headers around it (96 bytes).
+  logic [12:0] max_mtu;
+  assign max_mtu = (port_mtu_i >= 32'd4192) ? 13'd4096 : (port_mtu_i < 32'd352) ? 13'd256 : port_mtu_i[12:0] - 13'd96;
+
+  logic req_busy, rx_busy, cpl_busy, cq_busy, packed_pulse;
+  logic [15:0] gather_in_q, gather_out_q;
+  ordma_quiesce #(.N(4)) u_quiesce (
+    .clk_i, .rst_ni(rst_n), .valid_i(quiesce), .done_o(quiesced), .busy_i({cq_busy, cpl_busy, rx_busy, req_busy}),
+    .gather_in_i(gather_in_q), .gather_out_i(gather_out_q), .eg_enq_i(eg_enq), .eg_out_i(eg_out)
+  );
+
+  // ---------------------------------------------------------------- completion queues
+  logic [1:0] post_valid, post_done;
+  ordma_pkg::cq_post_t post_rx, post_cpl;
+  logic post_overflow, cnt_overflow, cqxl_valid, cqxl_done;
+  ordma_pkg::xl_req_t cqxl_req;
+  ordma_pkg::xl_rsp_t cqxl_rsp;
+  ordma_cq u_cq (
+    .clk_i, .rst_ni(rst_n), .time_i, .post_valid_i(post_valid), .post0_i(post_rx), .post1_i(post_cpl),
+    .post_done_o(post_done), .overflow_o(post_overflow), .cfg_valid_i(cqc_valid), .cfg_i(cqc), .cfg_ready_o(cqc_ready),
+    .exists_o(cq_exists), .arm_we_i(arm_we), .arm_cq_i(arm_cq), .arm_i(arm),
+    .xl_valid_o(cqxl_valid), .xl_req_o(cqxl_req), .xl_done_i(cqxl_done), .xl_rsp_i(cqxl_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdCq]), .rd_req_o(rq_cq), .rd_ready_i(rd_ready[ordma_pkg::RdCq]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdCq]), .rd_rsp_data_i(rd_data[63:0]), .rd_rsp_err_i(rd_err),
+    .eg_valid_o(eg_valid[1]), .eg_o(eg_cq), .eg_ready_i(eg_ready[1]),
+    .ev_valid_o(ev_valid[1]), .ev_o(ev_cq), .ev_ready_i(ev_ready[1]), .cnt_overflow_o(cnt_overflow), .busy_o(cq_busy)
+  );
+  logic unused_cqxl_mr;
+  logic [ordma_pkg::MrLog-1:0] unused_cqxl_idx;
+  ordma_xlate u_cq_xlate (
+    .clk_i, .rst_ni(rst_n), .valid_i(cqxl_valid), .req_i(cqxl_req), .done_o(cqxl_done), .rsp_o(cqxl_rsp),
+    .mr_valid_o(unused_cqxl_mr), .mr_index_o(unused_cqxl_idx), .mr_ready_i(1'b0), .mr_rsp_valid_i(1'b0), .mr_rsp_i(mr_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdCqXl]), .rd_req_o(rq_cqxl), .rd_ready_i(rd_ready[ordma_pkg::RdCqXl]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdCqXl]), .rd_rsp_data_i(rd_data[63:0]), .rd_rsp_err_i(rd_err), .flush_i(list_flush)
+  );
+
+  // ---------------------------------------------------------------- who has work
+  logic sched_valid, sched_pop, sched_any, pend_valid, pend_pop, pend_any;
+  logic req_again, req_kick, rx_kick, rx_wake, cpl_again, cpl_wake;
+  ordma_pending #(.Log(QL), .N(6)) u_sched (
+    .clk_i, .rst_ni(rst_n), .set_i({tmr_fire, cmd_wake, cpl_wake, rx_wake, req_again, sq_ring}),
+    .index_i({fire_qp, qp_cmd, qp_cpl, qp_rx, qp_req, db_qp}),
+    .valid_o(sched_valid), .index_o(sched_qp), .pop_i(sched_pop), .any_o(sched_any)
+  );
+  ordma_pending #(.Log(QL), .N(6)) u_pend (
+    .clk_i, .rst_ni(rst_n), .set_i({tmr_fire, cmd_kick, cpl_again, rx_kick, req_kick, (sq_ring || rq_ring) && in_err[db_qp]}),
+    .index_i({fire_qp, qp_cmd, qp_cpl, qp_rx, qp_req, db_qp}),
+    .valid_o(pend_valid), .index_o(pend_qp), .pop_i(pend_pop), .any_o(pend_any)
+  );
+
+  // ---------------------------------------------------------------- requester
+  logic rqxl_valid, rqxl_done, ch_push, ch_commit, ch_abort, ch_full, ch_empty, ch_pop, inl_push, inl_full, inl_empty, inl_pop;
+  logic d_push, d_full, d_empty, d_pop, cnt_resent;
+  ordma_pkg::xl_req_t rqxl_req;
+  ordma_pkg::xl_rsp_t rqxl_rsp;
+  ordma_pkg::chunk_t ch, ch_r;
+  logic [511:0] inl, inl_r;
+  ordma_pkg::tx_desc_t d, d_r;
+  logic [2:0] d_count;
+  logic [4:0] inl_count;
+  ordma_requester u_requester (
+    .clk_i, .rst_ni(rst_n), .time_i, .halt_i(halt), .sched_valid_i(sched_valid), .sched_qp_i(sched_qp), .sched_pop_o(sched_pop),
+    .again_o(req_again), .kick_o(req_kick), .qp_o(qp_req), .acq_valid_o(acq[ordma_pkg::QpReq]),
+    .gnt_i(gnt[ordma_pkg::QpReq]), .ctx_i(ctx), .rel_o(rel_req), .rel_ready_i(rel_ready[ordma_pkg::QpReq]),
+    .xl_valid_o(rqxl_valid), .xl_req_o(rqxl_req), .xl_done_i(rqxl_done), .xl_rsp_i(rqxl_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdReq]), .rd_req_o(rq_req), .rd_ready_i(rd_ready[ordma_pkg::RdReq]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdReq]), .rd_rsp_data_i(rd_data), .rd_rsp_last_i(rd_last), .rd_rsp_err_i(rd_err),
+    .eg_valid_o(eg_valid[4]), .eg_o(eg_req), .eg_ready_i(eg_ready[4]), .eg_enq_i(eg_enq), .eg_out_i(eg_out),
+    .chunk_push_o(ch_push), .chunk_o(ch), .chunk_commit_o(ch_commit), .chunk_abort_o(ch_abort), .chunk_full_i(ch_full),
+    .inl_push_o(inl_push), .inl_o(inl), .inl_full_i(inl_full), .desc_push_o(d_push), .desc_o(d), .desc_full_i(d_full),
+    .cnt_resent_o(cnt_resent), .busy_o(req_busy)
+  );
+  ordma_xlate u_req_xlate (
+    .clk_i, .rst_ni(rst_n), .valid_i(rqxl_valid), .req_i(rqxl_req), .done_o(rqxl_done), .rsp_o(rqxl_rsp),
+    .mr_valid_o(mr_valid[0]), .mr_index_o(mr_req_idx), .mr_ready_i(mr_ready[0]), .mr_rsp_valid_i(mr_rsp_valid[0]), .mr_rsp_i(mr_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdReqXl]), .rd_req_o(rq_reqxl), .rd_ready_i(rd_ready[ordma_pkg::RdReqXl]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdReqXl]), .rd_rsp_data_i(rd_data[63:0]), .rd_rsp_err_i(rd_err), .flush_i(list_flush)
+  );
+
+  // ---------------------------------------------------------------- payload and frames
+  ordma_fifo_commit #(.W(ordma_pkg::ChunkW), .Log(6)) u_chunks (
+    .clk_i, .rst_ni(rst_n), .push_i(ch_push), .data_i(ch), .commit_i(ch_commit), .abort_i(ch_abort), .full_o(ch_full),
+    .pop_i(ch_pop), .data_o(ch_r), .empty_o(ch_empty)
+  );
+  ordma_fifo #(.W(512), .Log(4)) u_inline (
+    .clk_i, .rst_ni(rst_n), .push_i(inl_push), .data_i(inl), .full_o(inl_full), .pop_i(inl_pop), .data_o(inl_r),
+    .empty_o(inl_empty), .count_o(inl_count)
+  );
+  ordma_fifo #(.W(ordma_pkg::TxDescW), .Log(2)) u_descs (
+    .clk_i, .rst_ni(rst_n), .push_i(d_push), .data_i(d), .full_o(d_full), .pop_i(d_pop), .data_o(d_r), .empty_o(d_empty),
+    .count_o(d_count)
+  );
+
+  logic pay_pkt, pay_err, pay_last, pay_pop, gather_busy, frame_busy;
+  logic [511:0] pay_data;
+  logic [6:0] pay_count;
+  ordma_gather u_gather (
+    .clk_i, .rst_ni(rst_n), .chunk_valid_i(!ch_empty), .chunk_i(ch_r), .chunk_pop_o(ch_pop), .inl_valid_i(!inl_empty),
+    .inl_data_i(inl_r), .inl_pop_o(inl_pop), .rd_valid_o(rd_valid[ordma_pkg::RdGather]), .rd_req_o(rq_gather),
+    .rd_ready_i(rd_ready[ordma_pkg::RdGather]), .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdGather]), .rd_rsp_data_i(rd_data),
+    .rd_rsp_last_i(rd_last), .rd_rsp_err_i(rd_err), .pkt_o(pay_pkt), .pkt_err_o(pay_err), .data_o(pay_data),
+    .count_o(pay_count), .last_o(pay_last), .pop_i(pay_pop), .packed_o(packed_pulse), .busy_o(gather_busy)
+  );
+  always_ff @(posedge clk_i or negedge rst_n) begin
+    if (!rst_n) begin
+      gather_in_q <= '0;
+      gather_out_q <= '0;
+    end else begin
+      if (d_push && d.pay_len != '0) gather_in_q <= gather_in_q + 1'b1;
+      if (packed_pulse) gather_out_q <= gather_out_q + 1'b1;
+    end
+  end
+
+  logic a_push, a_full, a_empty, a_pop, cnt_tx;
+  logic [2:0] a_count;
+  logic [ordma_pkg::LenW-1:0] cnt_tx_bytes;
+  ordma_pkg::tx_desc_t a, a_r;
+  ordma_fifo #(.W(ordma_pkg::TxDescW), .Log(2)) u_acks (
+    .clk_i, .rst_ni(rst_n), .push_i(a_push), .data_i(a), .full_o(a_full), .pop_i(a_pop), .data_o(a_r), .empty_o(a_empty),
+    .count_o(a_count)
+  );
+  ordma_frame u_frame (
+    .clk_i, .rst_ni(rst_n), .ack_valid_i(!a_empty), .ack_i(a_r), .ack_pop_o(a_pop), .req_valid_i(!d_empty), .req_i(d_r),
+    .req_pop_o(d_pop), .gid_addr_o(gid_tx_addr), .gid_i(gid_tx), .pay_pkt_i(pay_pkt), .pay_err_i(pay_err),
+    .pay_data_i(pay_data), .pay_count_i(pay_count), .pay_last_i(pay_last), .pay_pop_o(pay_pop),
+    .o_valid_o(tx_valid_o), .o_ready_i(tx_ready_i), .o_data_o(tx_data_o), .o_count_o(tx_count_o), .o_last_o(tx_last_o),
+    .cnt_packet_o(cnt_tx), .cnt_bytes_o(cnt_tx_bytes), .busy_o(frame_busy)
+  );
+
+  // ---------------------------------------------------------------- receive
+  logic rd_desc_valid, rd_desc_pop, ring_re, parse_busy, cnt_malformed, cnt_icrc, cnt_other;
+  logic [ordma_pkg::RxBufLog-1:0] ring_addr;
+  logic [511:0] ring_data;
+  ordma_pkg::rx_desc_t rx_desc;
+  ordma_rx_parse u_parse (
+    .clk_i, .rst_ni(rst_n), .i_valid_i(rx_valid_i), .i_ready_o(rx_ready_o), .i_data_i(rx_data_i), .i_count_i(rx_count_i),
+    .i_last_i(rx_last_i), .desc_valid_o(rd_desc_valid), .desc_o(rx_desc), .desc_pop_i(rd_desc_pop),
+    .ring_re_i(ring_re), .ring_addr_i(ring_addr), .ring_data_o(ring_data),
+    .cnt_malformed_o(cnt_malformed), .cnt_icrc_o(cnt_icrc), .cnt_other_o(cnt_other), .busy_o(parse_busy)
+  );
+
+  logic rxxl_valid, rxxl_done, place_valid, place_done;
+  ordma_pkg::xl_req_t rxxl_req;
+  ordma_pkg::xl_rsp_t rxxl_rsp;
+  ordma_pkg::place_t place;
+  logic [ordma_pkg::NumCounter-1:0] cnt_rx;
+  logic [ordma_pkg::LenW-1:0] cnt_rx_bytes;
+  ordma_responder u_responder (
+    .clk_i, .rst_ni(rst_n), .time_i, .halt_i(halt), .desc_valid_i(rd_desc_valid), .desc_i(rx_desc), .desc_pop_o(rd_desc_pop),
+    .gid_addr_o(gid_rx_addr), .gid_i(gid_rx), .acq_valid_o(acq[ordma_pkg::QpRx]), .qp_o(qp_rx), .gnt_i(gnt[ordma_pkg::QpRx]),
+    .ctx_i(ctx), .rel_o(rel_rx), .rel_ready_i(rel_ready[ordma_pkg::QpRx]), .kick_o(rx_kick), .wake_o(rx_wake),
+    .xl_valid_o(rxxl_valid), .xl_req_o(rxxl_req), .xl_done_i(rxxl_done), .xl_rsp_i(rxxl_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdRx]), .rd_req_o(rq_rx), .rd_ready_i(rd_ready[ordma_pkg::RdRx]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdRx]), .rd_rsp_data_i(rd_data), .rd_rsp_last_i(rd_last), .rd_rsp_err_i(rd_err),
+    .place_valid_o(place_valid), .place_o(place), .place_done_i(place_done), .post_valid_o(post_valid[0]), .post_o(post_rx),
+    .post_done_i(post_done[0]), .post_overflow_i(post_overflow), .ev_valid_o(ev_valid[3]), .ev_o(ev_rx), .ev_ready_i(ev_ready[3]),
+    .ack_push_o(a_push), .ack_o(a), .ack_full_i(a_full), .cnt_o(cnt_rx), .cnt_bytes_o(cnt_rx_bytes), .busy_o(rx_busy)
+  );
+  ordma_xlate u_rx_xlate (
+    .clk_i, .rst_ni(rst_n), .valid_i(rxxl_valid), .req_i(rxxl_req), .done_o(rxxl_done), .rsp_o(rxxl_rsp),
+    .mr_valid_o(mr_valid[1]), .mr_index_o(mr_rx_idx), .mr_ready_i(mr_ready[1]), .mr_rsp_valid_i(mr_rsp_valid[1]), .mr_rsp_i(mr_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdRxXl]), .rd_req_o(rq_rxxl), .rd_ready_i(rd_ready[ordma_pkg::RdRxXl]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdRxXl]), .rd_rsp_data_i(rd_data[63:0]), .rd_rsp_err_i(rd_err), .flush_i(list_flush)
+  );
+  ordma_place u_place (
+    .clk_i, .rst_ni(rst_n), .valid_i(place_valid), .cmd_i(place), .done_o(place_done), .ring_re_o(ring_re),
+    .ring_addr_o(ring_addr), .ring_data_i(ring_data), .eg_valid_o(eg_valid[0]), .eg_o(eg_place), .eg_ready_i(eg_ready[0])
+  );
+
+  // ---------------------------------------------------------------- completer
+  logic cpxl_valid, cpxl_done, cnt_silence, cnt_serr, cnt_sflush, cnt_rflush;
+  ordma_pkg::xl_req_t cpxl_req;
+  ordma_pkg::xl_rsp_t cpxl_rsp;
+  ordma_complete u_complete (
+    .clk_i, .rst_ni(rst_n), .time_i, .halt_i(halt), .pend_valid_i(pend_valid), .pend_qp_i(pend_qp), .pend_pop_o(pend_pop),
+    .again_o(cpl_again), .wake_o(cpl_wake), .qp_o(qp_cpl), .acq_valid_o(acq[ordma_pkg::QpCpl]), .gnt_i(gnt[ordma_pkg::QpCpl]),
+    .ctx_i(ctx), .rel_o(rel_cpl), .rel_ready_i(rel_ready[ordma_pkg::QpCpl]),
+    .xl_valid_o(cpxl_valid), .xl_req_o(cpxl_req), .xl_done_i(cpxl_done), .xl_rsp_i(cpxl_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdCpl]), .rd_req_o(rq_cpl), .rd_ready_i(rd_ready[ordma_pkg::RdCpl]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdCpl]), .rd_rsp_data_i(rd_data[127:0]), .rd_rsp_err_i(rd_err), .eg_enq_i(eg_enq), .eg_out_i(eg_out),
+    .post_valid_o(post_valid[1]), .post_o(post_cpl), .post_done_i(post_done[1]), .post_overflow_i(post_overflow),
+    .ev_valid_o(ev_valid[2]), .ev_o(ev_cpl), .ev_ready_i(ev_ready[2]),
+    .cnt_silence_o(cnt_silence), .cnt_error_o(cnt_serr), .cnt_flush_o(cnt_sflush), .cnt_rflush_o(cnt_rflush), .busy_o(cpl_busy)
+  );
+  logic unused_cpxl_mr;
+  logic [ordma_pkg::MrLog-1:0] unused_cpxl_idx;
+  ordma_xlate u_cpl_xlate (
+    .clk_i, .rst_ni(rst_n), .valid_i(cpxl_valid), .req_i(cpxl_req), .done_o(cpxl_done), .rsp_o(cpxl_rsp),
+    .mr_valid_o(unused_cpxl_mr), .mr_index_o(unused_cpxl_idx), .mr_ready_i(1'b0), .mr_rsp_valid_i(1'b0), .mr_rsp_i(mr_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdCplXl]), .rd_req_o(rq_cplxl), .rd_ready_i(rd_ready[ordma_pkg::RdCplXl]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdCplXl]), .rd_rsp_data_i(rd_data[63:0]), .rd_rsp_err_i(rd_err), .flush_i(list_flush)
+  );
+
+  // ---------------------------------------------------------------- counters and idle
+  logic [ordma_pkg::NumCounter-1:0] pulse;
+  always_comb begin
+    pulse = cnt_rx;
+    pulse[ordma_hw_pkg::CounterTxPackets[5:0]] = cnt_tx;
+    pulse[ordma_hw_pkg::CounterTxBytes[5:0]] = cnt_tx && cnt_tx_bytes != '0;
+    pulse[ordma_hw_pkg::CounterLocalAckTimeoutErr[5:0]] = cnt_silence;
+    pulse[ordma_hw_pkg::CounterReqCqeError[5:0]] = cnt_serr;
+    pulse[ordma_hw_pkg::CounterReqCqeFlushError[5:0]] = cnt_sflush;
+    pulse[ordma_hw_pkg::CounterRespCqeFlushError[5:0]] = cnt_rflush;
+    pulse[ordma_hw_pkg::CounterRxIcrcEncapsulated[5:0]] = cnt_icrc;
+    pulse[ordma_hw_pkg::CounterRetransmittedPackets[5:0]] = cnt_resent;
+    pulse[ordma_hw_pkg::CounterDropMalformed[5:0]] = cnt_malformed;
+    pulse[ordma_hw_pkg::CounterDropOverrun[5:0]] = rx_overrun_i;
+    pulse[ordma_hw_pkg::CounterDbWords[5:0]] = cnt_db;
+    pulse[ordma_hw_pkg::CounterDbRefused[5:0]] = cnt_refused;
+    pulse[ordma_hw_pkg::CounterCqOverflows[5:0]] = cnt_overflow;
+    pulse[ordma_hw_pkg::CounterEvents[5:0]] = cnt_event;
+    pulse[ordma_hw_pkg::CounterEthDrop[5:0]] = cnt_other;
+    pulse[ordma_hw_pkg::CounterRewinds[5:0]] = cnt_rewind;
+  end
+  ordma_counters u_counters (
+    .clk_i, .rst_ni(rst_n), .pulse_i(pulse), .tx_bytes_i(cnt_tx_bytes), .rx_bytes_i(cnt_rx_bytes), .raddr_i(cnt_addr),
+    .rdata_o(cnt_data)
+  );
+
+  logic moving;  // inside an engine or on a port
+  assign moving = rd_busy || eg_busy || ev_busy || table_busy || db_busy || req_busy || rx_busy || cpl_busy
+               || gather_busy || frame_busy || !d_empty || !a_empty || quiesce;
+  assign quiet = halt && !moving && !cq_busy && !cmd_busy;
+  assign idle_o = !moving && !cq_busy && !regs_busy && tmr_settled
+               && (halt || (!cmd_busy && !sched_any && !pend_any && !parse_busy));
+
+  logic unused_levels;
+  assign unused_levels = ^{d_count, a_count, inl_count, unused_cqxl_mr, unused_cqxl_idx, unused_cpxl_mr, unused_cpxl_idx};
+endmodule
