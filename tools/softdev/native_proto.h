@@ -89,7 +89,9 @@ struct ordma_np_gid_req { __u32 index; __u32 reserved; };
 struct ordma_np_gid { __u8 gid[16]; __u32 valid; __u32 type; };	/* type: 2 = RoCE v2 */
 
 struct ordma_np_device {
-	__aligned_u64 fw_ver, node_guid, sys_image_guid, max_mr_size, page_size_cap, caps;
+	__aligned_u64 fw_ver;		/* major << 32 | minor << 16 | sub */
+	__aligned_u64 node_guid, sys_image_guid, max_mr_size, page_size_cap;
+	__aligned_u64 caps;		/* IBV_DEVICE_*: device_cap_flags; the CAPS register is in the HELLO reply */
 	__u32 vendor_id, vendor_part_id, hw_ver, max_qp, max_qp_wr, max_sge, max_sge_rd, max_cq, max_cqe, max_mr, max_pd;
 	__u32 max_qp_rd_atom, max_qp_init_rd_atom, max_res_rd_atom, max_srq, max_srq_wr, max_srq_sge, max_ah;
 	__u32 max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach, max_pkeys, local_ca_ack_delay, phys_port_cnt;

@@ -23,6 +23,10 @@ constexpr std::uint32_t kPortCmSup = 1U << 16;
 constexpr std::uint32_t kPortIpBasedGids = 1U << 26;
 constexpr std::uint32_t kGrhRequired = 1;
 constexpr std::uint32_t kAtomicHca = 1;
+constexpr std::uint64_t kDeviceCurrQpState = 1U << 7;
+constexpr std::uint64_t kDevicePortActiveEvent = 1U << 10;
+constexpr std::uint64_t kDeviceSysImageGuid = 1U << 11;
+constexpr std::uint64_t kDeviceRcRnrNakGen = 1U << 12;
 
 constexpr std::uint32_t kVendorId = 0x4f52;  // "OR": no PCI vendor stands behind a soft NIC
 constexpr std::uint32_t kPartId = 1;
@@ -75,7 +79,8 @@ void fill_device(const ordma_core& core, ordma_np_device* device) {
   device->sys_image_guid = caps.guid;
   device->max_mr_size = ORDMA_MAX_MR_SIZE;
   device->page_size_cap = 0xfffff000;
-  device->caps = caps.bits;
+  device->caps =
+      kDeviceCurrQpState | kDevicePortActiveEvent | kDeviceSysImageGuid | kDeviceRcRnrNakGen;
   device->vendor_id = kVendorId;
   device->vendor_part_id = kPartId;
   device->hw_ver = caps.engine;
