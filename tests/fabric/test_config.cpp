@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include <catch2/catch.hpp>
 #include <fstream>
+#include <iterator>
 
+#include "settings.hpp"
 #include "support.hpp"
 
 using namespace ordma::fabric;
@@ -219,7 +221,17 @@ TEST_CASE("TOML files are read, missing and huge ones refused", "[config]") {
 
 TEST_CASE("the help names every key", "[config]") {
   const std::string help = settings_help();
-  for (const std::string_view key : {"k", "rate_gbps", "burst_loss", "down", "port_ecn", "buffer"}) {
-    CHECK_THAT(help, Contains("  " + std::string(key) + " "));
+  for (const SettingSpec& spec : all_settings()) {
+    CHECK_THAT(help, Contains("  " + std::string(spec.name) + " "));
+    CHECK_THAT(help, Contains(" " + std::string(spec.meaning) + "\n"));
+  }
+}
+
+TEST_CASE("the README lists every key", "[config]") {
+  std::ifstream file(ORDMA_FABRIC_README);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  REQUIRE_FALSE(text.empty());
+  for (const SettingSpec& spec : all_settings()) {
+    CHECK_THAT(text, Contains("`" + std::string(spec.name) + "`"));
   }
 }

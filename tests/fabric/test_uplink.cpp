@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
+#include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 
@@ -75,6 +80,54 @@ int connect_raw(const std::string& path) {
   std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
   REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
   return fd;
+}
+
+// A QEMU without a disk whose network boot ROM sends DHCP and IPv6 discovery by itself.
+class Qemu {
+ public:
+  explicit Qemu(const std::string& netdev) {
+    std::vector<std::string> words = {
+        "qemu-system-x86_64", "-nodefaults", "-display", "none", "-m", "64", "-boot", "n",
+        "-netdev", netdev, "-device", "virtio-net-pci,netdev=n,mac=02:6f:72:64:00:32"};
+    std::vector<char*> arguments;
+    for (std::string& word : words) {
+      arguments.push_back(word.data());
+    }
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    REQUIRE(::posix_spawnp(&pid_, words[0].c_str(), &actions, nullptr, arguments.data(),
+                           environ) == 0);
+    ::posix_spawn_file_actions_destroy(&actions);
+  }
+  ~Qemu() { stop(); }
+  Qemu(const Qemu&) = delete;
+  Qemu& operator=(const Qemu&) = delete;
+
+  void stop() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      ::waitpid(pid_, nullptr, 0);
+      pid_ = -1;
+    }
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+// Serves the uplink until `done` or for 30 s.
+template <typename Done>
+void serve(Net& net, Uplink& uplink, Done done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!done() && std::chrono::steady_clock::now() < end) {
+    pollfd poll_fd{uplink.fd(), uplink.poll_events(), 0};
+    if (::poll(&poll_fd, 1, 200) > 0) {
+      uplink.on_events(poll_fd.revents, 0);
+      net.run_all();
+    }
+  }
 }
 
 }  // namespace
@@ -294,4 +347,39 @@ TEST_CASE("an uplink whose port name is taken says so", "[uplink]") {
   char byte = 0;
   CHECK(::recv(fds[0], &byte, 1, 0) == 0);  // the refused socket was closed
   ::close(fds[0]);
+}
+
+TEST_CASE("a virtual machine's ordinary network card is a port", "[uplink][qemu]") {
+  const bool listen = GENERATE(true, false);
+  const TempDir dir;
+  const std::string path = dir.file("qemu.sock");
+  Net net("", 2);
+  std::string error;
+  std::unique_ptr<Uplink> uplink;
+  if (listen) {
+    uplink = Uplink::listen(net.fabric, path, {}, &error);
+  }
+  Qemu qemu(std::string("stream,id=n,addr.type=unix,server=") + (listen ? "off" : "on") +
+            ",addr.path=" + path);
+  for (int tries = 0; uplink == nullptr && tries < 300; ++tries) {
+    ::usleep(100000);  // until QEMU has made its socket
+    uplink = Uplink::connect(net.fabric, path, {}, &error);
+  }
+  INFO(error);
+  REQUIRE(uplink != nullptr);
+  serve(net, *uplink, [&] { return net.deliveries.size() >= 2; });
+  REQUIRE(net.deliveries.size() >= 2);
+  const MacAddress guest = mac_of(50);
+  for (const Delivery& delivery : net.deliveries) {
+    CHECK(std::equal(guest.begin(), guest.end(), delivery.bytes.begin() + 6));
+  }
+  // The guest's address is learned: unicast to it leaves through the uplink alone.
+  const std::size_t before = net.deliveries.size();
+  net.fabric.send(net.port[1], raw_frame(1, 50, 60), 0);
+  net.run_all();
+  CHECK(uplink->counters().tx_frames == 1);
+  CHECK(net.deliveries.size() == before);
+  qemu.stop();
+  serve(net, *uplink, [&] { return uplink->state() != Uplink::State::kConnected; });
+  CHECK(net.fabric.ports().size() == 2);
 }

@@ -15,11 +15,16 @@ BTH_BYTES, ICRC_BYTES, UDP_BYTES, IPV4_MIN, IPV6_BYTES = 12, 4, 8, 20, 40
 IPPROTO_UDP = 17
 VLAN_TYPES = (0x8100, 0x88A8)
 
-# (from the IPv4 header to the end of the payload, ICRC): a CNP seen from hardware, and scapy's own regression packet.
+# (from the IP header to the end of the payload, ICRC): a CNP seen from hardware, scapy's own regression packet, and an
+# acknowledge and an atomic response over IPv6 captured from rdma_rxe.
 ICRC_VECTORS = (
     ("45c2003c718c4000401191610a0011010a001201" "000012b700280000" "8100ffff4000011800000000" + "00" * 16, "82fd002a"),
     ("45010040047840004011b4d5c0a80007c0a80007" "c00012b7002caca2" "2460ffff000000d300cf1710"
      "4630818be28935d90e9a95505401be885e500000", "78f353f3"),
+    ("60000000001c1140" "20010db8000900000000000000000001" "20010db8000900000000000000000002" "c12112b7001c0000"
+     "1100ffff000000110017307d" "1f000001", "d8648dda"),
+    ("6000000000241140" "20010db8000900000000000000000001" "20010db8000900000000000000000002" "c1b912b700240000"
+     "1200ffff00000015000042b4" "1f00000183a039375ab013e0", "67a57dc7"),
 )
 
 MRC_BASE = 0xC0

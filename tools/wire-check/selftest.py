@@ -139,9 +139,12 @@ class Oracle(unittest.TestCase):
     def test_known_vectors(self):
         roce.check_vectors()
         for packet, icrc in roce.ICRC_VECTORS:
-            frame = bytes.fromhex("026f72640002026f72640001" "0800" + packet + icrc)
-            self.assertEqual(roce.check_frame(frame).errors, [])
-            self.assertEqual(wirecheck.scapy_icrc(frame[14:]).hex(), icrc)
+            ipv4 = packet.startswith("45")
+            frame = bytes.fromhex("026f72640002026f72640001" + ("0800" if ipv4 else "86dd") + packet + icrc)
+            verdict = roce.check_frame(frame)
+            self.assertEqual((verdict.roce, verdict.errors), (True, []))
+            if ipv4:
+                self.assertEqual(wirecheck.scapy_icrc(frame[14:]).hex(), icrc)
 
     def test_every_byte_is_covered_but_the_masked_one(self):
         for frame, udp in ((v4(0x0A, ext(0x0A) + b"12345678"), 34), (v6(0x0A, ext(0x0A) + b"12345678", checksum=False), 54)):

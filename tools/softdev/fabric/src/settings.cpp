@@ -252,13 +252,15 @@ constexpr std::array kSettings = {
                 [](F&, L&, P& p, V v) {
                   return store(p.trim_keep_bytes, parse_integer(v, kTrimKeepMin, kTrimKeepMax));
                 }},
-    SettingSpec{"port_rate_gbps", kFabric, kRateRange, "last hop: rate into each port, 0 = infinite",
+    SettingSpec{"port_rate_gbps", kFabric, kRateRange,
+                "last hop: rate into each port, 0 = infinite",
                 [](F& f, L&, P&, V v) { return store_rate(f.port_rate_mbps, v); }},
     SettingSpec{"port_queue", kFabric, kBytesRange, "last hop: tail drop above this queue",
                 [](F& f, L&, P&, V v) { return store_threshold(f.port_queue_bytes, v); }},
     SettingSpec{"port_ecn", kFabric, kBytesRange, "last hop: mark CE above this queue",
                 [](F& f, L&, P&, V v) { return store_threshold(f.port_ecn_bytes, v); }},
-    SettingSpec{"buffer", kFabric, "9216..64G bytes (k, M, G)", "bytes under way in the whole fabric",
+    SettingSpec{"buffer", kFabric, "9216..64G bytes (k, M, G)",
+                "bytes under way in the whole fabric",
                 [](F& f, L&, P&, V v) {
                   return store(f.buffer_bytes, parse_bytes(v, Frame::kMaxBytes));
                 }},
