@@ -67,14 +67,16 @@ bool Commands::fetch(Ring& r, Bytes& cmd) {
 bool Commands::process() {
   Bytes cmd;
   bool any = false;
-  // Recovery first: it never waits behind an object command.
-  for (unsigned n = 0; n < kCommandsPerStep && rcmd_.ci != rcmd_.pi; ++n) {
-    if (!fetch(rcmd_, cmd)) return true;
-    execute_recovery(cmd);
-    rcmd_.ci = seq_add(rcmd_.ci, 1);
-    any = true;
-  }
-  for (unsigned n = 0; n < kCommandsPerStep && cmd_.ci != cmd_.pi; ++n) {
+  for (unsigned n = 0; n < kCommandsPerStep && !nic_.fatal(); ++n) {
+    // The recovery ring is emptied before a next command is taken: no QP is reset or recreated past
+    // its recovery command.
+    while (rcmd_.ci != rcmd_.pi) {
+      if (!fetch(rcmd_, cmd)) return true;
+      execute_recovery(cmd);
+      rcmd_.ci = seq_add(rcmd_.ci, 1);
+      any = true;
+    }
+    if (cmd_.ci == cmd_.pi) break;
     if (!fetch(cmd_, cmd)) return true;
     const Result result = execute(cmd);
     if (nic_.fatal()) return true;

@@ -8,6 +8,8 @@
 namespace ordma::twin {
 
 void CompletionQueues::reset() {
+  while (deferred_.pop() != nullptr) {
+  }
   for (auto& cq : cqs_) cq.reset();
   failed_.clear();
 }
@@ -30,7 +32,12 @@ void CompletionQueues::fail(Cq& cq, bool overflow) {
   nic_.events.raise({.type = hw::EventType::kCqError, .number = cq.number});
 }
 
+bool CompletionQueues::unseen(const Cq& cq) {
+  return cq.fire_now || seq_diff(cq.solicited_only ? cq.qualified : cq.pi, cq.ci) > 0;
+}
+
 void CompletionQueues::fire(Cq& cq) {
+  if (nic_.events.crowded()) return deferred_.push(cq);
   cq.armed = false;
   nic_.events.raise(
       {.type = hw::EventType::kCqFire, .number = cq.number, .vector = cq.vector});
@@ -83,13 +90,22 @@ void CompletionQueues::arm(Cq& cq, std::uint64_t word) {
   cq.last_arm = word;
   cq.ci = static_cast<std::uint32_t>(hw::wget(word, hw::db::index));
   cq.solicited_only = hw::wget(word, hw::db::solicited) != 0;
+  cq.fire_now = hw::wget(word, hw::db::fire_now) != 0;
   cq.armed = true;
-  const std::uint32_t newest = cq.solicited_only ? cq.qualified : cq.pi;
-  if (hw::wget(word, hw::db::fire_now) != 0 || seq_diff(newest, cq.ci) > 0) fire(cq);
+  if (unseen(cq)) fire(cq);
 }
 
-void CompletionQueues::forget(const Cq& cq) {
+void CompletionQueues::release() {
+  while (!deferred_.empty() && !nic_.events.crowded()) {
+    Cq* cq = deferred_.pop();
+    // It may have been armed anew in the meantime, with everything seen.
+    if (cq->armed && unseen(*cq)) fire(*cq);
+  }
+}
+
+void CompletionQueues::forget(Cq& cq) {
   std::erase(failed_, &cq);
+  deferred_.remove(cq);
 }
 
 void CompletionQueues::settle() {

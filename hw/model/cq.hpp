@@ -50,16 +50,20 @@ class CompletionQueues {
   // Moves the QPs of failed CQs to ERR.
   void settle();
   [[nodiscard]] bool unsettled() const { return !failed_.empty(); }
-  void forget(const Cq& cq);
+  void forget(Cq& cq);
+  // The event ring has room again.
+  void release();
 
  private:
   [[nodiscard]] bool full(Cq& cq);
   void fail(Cq& cq, bool overflow);
   void fire(Cq& cq);
+  [[nodiscard]] static bool unseen(const Cq& cq);
 
   Nic& nic_;
   std::vector<std::unique_ptr<Cq>> cqs_;
   std::vector<Cq*> failed_;
+  List<Cq, &Cq::wait_link> deferred_;  // armed, and an event is due
 };
 
 }  // namespace ordma::twin

@@ -122,6 +122,11 @@ hw::DbErr Doorbells::ring_sq(const Page& page, std::uint32_t number, std::uint32
   Qp* qp = nic_.qps.find(number);
   if (qp == nullptr || !qp->sq.exists) return hw::DbErr::kNoObject;
   if (qp->uctx != page.uctx) return hw::DbErr::kNotOwner;
+  if (qp->state == kReset) {
+    // Indices outlive the reset: whatever the queue last said is where it goes on.
+    qp->sq.pi = qp->s.ci = qp->s.accepted = index;
+    return hw::DbErr::kNone;
+  }
   if (qp->state < kRts) return hw::DbErr::kState;
   if (!in_ring(qp->sq, index, qp->s.ci)) return hw::DbErr::kBadIndex;
   qp->sq.pi = index;
@@ -133,7 +138,10 @@ hw::DbErr Doorbells::ring_rq(const Page& page, std::uint32_t number, std::uint32
   Qp* qp = nic_.qps.find(number);
   if (qp == nullptr || !qp->rq.exists) return hw::DbErr::kNoObject;
   if (qp->uctx != page.uctx) return hw::DbErr::kNotOwner;
-  if (qp->state == hw::QpState::kReset) return hw::DbErr::kState;
+  if (qp->state == hw::QpState::kReset) {
+    qp->rq.pi = qp->r.ci = index;
+    return hw::DbErr::kNone;
+  }
   if (!in_ring(qp->rq, index, qp->r.ci)) return hw::DbErr::kBadIndex;
   qp->rq.pi = index;
   if (qp->state == hw::QpState::kErr) nic_.requester.kick(*qp);
@@ -165,11 +173,11 @@ void Doorbells::refuse(Page& page, std::uint64_t word, hw::DbErr why) {
   page.bad_word = word;
   page.reason = why;
   write_record(page);
-  if (page.error_pending) return;
+  if (page.error_pending && !nic_.events.passed(page.error_event)) return;
   page.error_pending = true;
-  nic_.events.raise({.type = hw::EventType::kPageError,
-                     .code = static_cast<std::uint8_t>(why),
-                     .number = page.number});
+  page.error_event = nic_.events.raise({.type = hw::EventType::kPageError,
+                                        .code = static_cast<std::uint8_t>(why),
+                                        .number = page.number});
 }
 
 void Doorbells::write_record(Page& page) {

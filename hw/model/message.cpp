@@ -143,6 +143,7 @@ void Requester::log_sent(Qp& qp, const TxMsg& tx) {
                                hw::place(h::opcode, raw_value(tx.opcode)) |
                                hw::place(h::checksum, tx.checksum));
     hw::store_le64(raw, 8, hw::place(h::kind, raw_value(hw::LogKind::kWqe)) |
+                               hw::place(h::signaled, tx.signaled) |
                                hw::place(h::first_psn, tx.first_psn) |
                                hw::place(h::length, tx.length));
     const std::uint64_t slot = s.log_sent & qp.log_mask();

@@ -61,8 +61,7 @@ std::uint64_t Nic::status() const {
 void Nic::reset(std::uint64_t nonce) {
   if (nonce == 0 || nonce == regs.reset_echo) return;
   ready = false;
-  regs.enable = 0;
-  regs.link_ctrl = 0;
+  regs = {};
   fatal_why = hw::Fatal::kNone;
   // QPs first: they hold pointers to the rest.
   qps.reset();
@@ -99,7 +98,7 @@ void Nic::set_link(std::uint64_t value) {
   regs.link_ctrl = value;
   if (link_up() == before) return;
   host.register_changed(hw::reg::kStatus, status());
-  if (running()) events.raise({.type = hw::EventType::kPort});
+  if (running()) events.port_changed();
 }
 
 void Nic::fail(hw::Fatal why) {

@@ -26,12 +26,11 @@ namespace ordma::twin {
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 inline constexpr std::size_t kCounters = hw::kCounterTable.size();
 
-// Registers that software writes, as written; a reset leaves them alone, because a polling
-// attachment reports a register only when its value changes.
+// Registers that software writes. A reset clears them.
 struct Registers {
   std::uint64_t reset_echo = 0;
   std::uint64_t cmd_base = 0, cmd_rsp = 0, rcmd_base = 0, eq_base = 0;
-  std::uint64_t cmd_log = 0, rcmd_log = 0, eq_log = 0;
+  std::uint64_t cmd_log = 0, rcmd_log = 0, eq_log = 0, eq_ci = 0;
   std::uint64_t link_ctrl = 0;
   std::uint64_t enable = 0;
 };

@@ -55,6 +55,7 @@ struct Page {
   std::uint64_t bad_word = 0;
   hw::DbErr reason{};
   bool error_pending = false;
+  std::uint32_t error_event = 0;
   std::uint64_t last_word_ns = 0;
   std::uint32_t number = 0;
   Link<Page> idle_link;
@@ -86,9 +87,11 @@ struct Cq {
   std::uint32_t qualified = 0;  // index past the last solicited or error CQE
   bool armed = false;
   bool solicited_only = false;
+  bool fire_now = false;  // the last arm asked for an event in any case
   bool error = false;
   std::uint32_t users = 0;
   std::optional<std::uint64_t> last_arm;
+  Link<Cq> wait_link;
 
   [[nodiscard]] std::uint32_t size() const { return 1u << log; }
 };
@@ -232,6 +235,7 @@ struct SendSide {
   std::uint32_t una = 0, tx_psn = 0, max_psn = 0;  // oldest unacked, send cursor, never sent
   std::uint32_t tx_log = 0;                        // message at the cursor
   bool frozen = false;
+  hw::EventType frozen_by{};
   bool draining = false;
   std::uint8_t late_nak = 0;  // fatal NAK that came while frozen, reported at the rewind
   std::uint32_t late_nak_psn = 0;

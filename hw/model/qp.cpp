@@ -268,7 +268,9 @@ void QpTable::clear(Qp& qp) {
   qp.s = SendSide{};
   qp.s.msgs = std::move(msgs);
   qp.r = RecvSide{};
-  qp.sq.pi = qp.rq.pi = 0;
+  // A queue never repeats an index, because its doorbell slot is polled for change.
+  qp.s.ci = qp.s.accepted = qp.sq.pi;
+  qp.r.ci = qp.rq.pi;
   qp.sticky = 0;
   qp.state = State::kReset;
 }

@@ -11,6 +11,7 @@ void Requester::freeze(Qp& qp, hw::EventType type, std::uint8_t code) {
   SendSide& s = qp.s;
   if (s.frozen || qp.state == hw::QpState::kErr) return;
   s.frozen = true;
+  s.frozen_by = type;
   ready_.remove(qp);
   waiting_.remove(qp);
   nic_.events.raise_qp(qp, kStickyRecovery, type, code);
@@ -35,7 +36,7 @@ void Requester::rewind(Qp& qp, std::uint32_t log_index, std::uint32_t psn,
                        std::uint64_t not_before) {
   SendSide& s = qp.s;
   const bool sends = qp.state == hw::QpState::kRts || qp.state == hw::QpState::kSqd;
-  if (qp.type != hw::QpType::kRc || !sends) return;
+  if (qp.type != hw::QpType::kRc || !sends || !s.frozen) return;
   if (seq_diff(psn, s.una) < 0 || seq_diff(log_index, s.log_acked) < 0) {
     // Acknowledged since the CPU looked.
     psn = s.una;
@@ -73,7 +74,7 @@ void Requester::rewind(Qp& qp, std::uint32_t log_index, std::uint32_t psn,
 void Requester::fail(Qp& qp, std::uint32_t psn, hw::WcStatus status, std::uint8_t vendor_err) {
   SendSide& s = qp.s;
   const bool sends = qp.state == hw::QpState::kRts || qp.state == hw::QpState::kSqd;
-  if (qp.type != hw::QpType::kRc || !sends) return;
+  if (qp.type != hw::QpType::kRc || !sends || !s.frozen) return;
   // Messages wholly below complete, but never one whose response is missing.
   s.tx_log = s.log_sent;
   s.tx.active = false;
@@ -100,8 +101,14 @@ void Requester::fail(Qp& qp, std::uint32_t psn, hw::WcStatus status, std::uint8_
 
 void Requester::set_silence(Qp& qp, std::uint64_t threshold) {
   qp.attr.silence = threshold;
-  // Re-arms the event alone: a frozen QP still waits for QP_REWIND or QP_FAIL.
-  qp.sticky = static_cast<std::uint8_t>(qp.sticky & ~kStickyRecovery);
+  SendSide& s = qp.s;
+  if (s.frozen && s.frozen_by == hw::EventType::kQpSilence) {
+    // The CPU would rather wait: nothing is sent again, and the silence is watched from now on.
+    s.frozen = false;
+    qp.sticky = static_cast<std::uint8_t>(qp.sticky & ~kStickyRecovery);
+    track(qp);
+    kick(qp);
+  }
   if (qp.wait_link.linked && threshold != 0) {
     silence_due_ = std::min(silence_due_, qp.s.progress_time + threshold);
   }

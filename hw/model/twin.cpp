@@ -55,6 +55,10 @@ void Twin::register_write(std::uint32_t offset, std::uint64_t value) {
     case hw::reg::kRcmdBase: r.rcmd_base = value; return;
     case hw::reg::kEqBase: r.eq_base = value; return;
     case hw::reg::kEqLog: r.eq_log = value; return;
+    case hw::reg::kEqCi:
+      r.eq_ci = value;
+      if (nic_.running()) nic_.events.consumed(static_cast<std::uint32_t>(value));
+      return;
     default: return;
   }
 }
@@ -101,6 +105,7 @@ std::uint64_t Twin::register_read(std::uint32_t offset) const {
     case hw::reg::kRcmdBase: return r.rcmd_base;
     case hw::reg::kEqBase: return r.eq_base;
     case hw::reg::kEqLog: return r.eq_log;
+    case hw::reg::kEqCi: return r.eq_ci;
     case hw::reg::kLinkCtrl: return r.link_ctrl;
     case hw::reg::kClock: return nic_.now;
     default: return identity(offset);

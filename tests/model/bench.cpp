@@ -355,12 +355,14 @@ std::vector<Event> Node::events() {
   for (;;) {
     const auto raw =
         mem.at(events_ + (event_ci & ((1u << kEventLog) - 1)) * h::kBytes, h::kBytes);
-    if (hw::get(raw, h::phase) != (((event_ci >> kEventLog) & 1) == 0 ? 1u : 0u)) return all;
+    if (hw::get(raw, h::phase) != (((event_ci >> kEventLog) & 1) == 0 ? 1u : 0u)) break;
     const auto g = [&](hw::Field f) { return static_cast<std::uint32_t>(hw::get(raw, f)); };
     all.push_back({static_cast<hw::EventType>(g(h::type_)), g(h::code), g(h::number), g(h::psn),
                    g(h::log_index), hw::get(raw, h::time_)});
     event_ci = (event_ci + 1) & 0xffffff;
   }
+  if (!all.empty()) nic->register_write(hw::reg::kEqCi, event_ci);
+  return all;
 }
 
 std::uint64_t Node::counter(hw::Counter c) {

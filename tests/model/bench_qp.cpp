@@ -115,7 +115,6 @@ void Qp::connect(std::uint32_t dest_qpn, std::span<const std::byte> dgid, std::u
 
 hw::CmdStatus Qp::to(hw::QpState state, bool init_rq, bool init_sq) {
   std::copy(qpc.begin(), qpc.end(), node->mem.at(image, hw::qpc::kBytes).begin());
-  if (state == hw::QpState::kReset) sq_pi = rq_pi = 0;
   return node->command(hw::CmdOp::kQpModify, qpn, [&](std::span<std::byte> raw) {
     hw::set(raw, hw::cmd_qp::state, static_cast<std::uint64_t>(state));
     hw::set(raw, hw::cmd_qp::init_rq, init_rq);
