@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# Builds ordma.ko in build/module-VERSION, a mirror of symbolic links, so that kbuild leaves no object beside a source.
+# Builds ordma.ko in build/module/VERSION, a mirror of symbolic links, so that kbuild leaves no object beside a source.
 set -euo pipefail
 
 usage() {
 	cat <<'TEXT'
 usage: kernel/build-module.sh [--kernel 6.1|6.12 | --headers DIR] [MAKE-ARGUMENT...]
-  (no option)      the guest kernel 6.1 that tools/setup.sh fetched; output build/module-6.1/ordma.ko
+  (no option)      the guest kernel 6.1 that tools/setup.sh fetched; output build/module/6.1/ordma.ko
   --kernel 6.12    the same for 6.12
-  --headers DIR    another prepared kernel build directory, e.g. /lib/modules/$(uname -r)/build; output build/module/ordma.ko
+  --headers DIR    another prepared kernel build directory, e.g. /lib/modules/$(uname -r)/build; output build/module/host/ordma.ko
   MAKE-ARGUMENT    e.g. W=1 C=2 for the warnings and sparse
 TEXT
 }
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
 	*) break ;;
 	esac
 done
-mirror=$BUILD/module${kernel:+-$kernel}
+mirror=$BUILD/module/${kernel:-host}
 headers=$(realpath -e "${headers:-$BUILD/kernel/$kernel/headers}") ||
 	{ echo "build-module: no headers for kernel $kernel; run tools/setup.sh --kernel $kernel" >&2 && exit 1; }
 

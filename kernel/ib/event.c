@@ -14,6 +14,7 @@ static void ordma_op_write32(void *ctx, u32 offset, u32 value)
 	struct ordma_dev *dev = ctx;
 
 	writel(value, dev->bar + offset);
+	ordma_kick(dev);
 }
 
 static void ordma_op_write64(void *ctx, u32 offset, u64 value)
@@ -21,6 +22,7 @@ static void ordma_op_write64(void *ctx, u32 offset, u64 value)
 	struct ordma_dev *dev = ctx;
 
 	writeq(value, dev->bar + offset);
+	ordma_kick(dev);
 }
 
 static u32 ordma_op_read32(void *ctx, u32 offset)

@@ -147,6 +147,7 @@ int ordma_slot_get(struct ordma_dev *dev, struct ordma_uctx *uctx, u32 n, struct
 void ordma_slot_put(struct ordma_slot *slot);
 u32 ordma_kick_offset(const struct ordma_dev *dev);
 u32 ordma_kick_value(const struct ordma_dev *dev);
+void ordma_kick(struct ordma_dev *dev);
 void ordma_ring(struct ordma_dev *dev, void __iomem *addr, u64 word);
 
 static inline u64 ordma_db_word(enum ordma_db_kind kind, u32 number, u32 index)

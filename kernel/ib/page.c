@@ -8,19 +8,24 @@
 #define IVSHMEM_DOORBELL 12
 #define IVSHMEM_KICK_NIC 0
 
+/*
+ * After a store to a register or doorbell. The NIC says it sleeps, fences, and looks at the BAR once more; this side stores,
+ * fences, and looks whether it sleeps. One of the two sees the other.
+ */
+void ordma_kick(struct ordma_dev *dev)
+{
+	if (!dev->kick)
+		return;
+	mb();
+	if (readq(dev->bar + ORDMA_REG_ASLEEP) & 1)
+		writel(IVSHMEM_KICK_NIC, dev->kick + IVSHMEM_DOORBELL);
+}
+
 void ordma_ring(struct ordma_dev *dev, void __iomem *addr, u64 word)
 {
 	/* writeq() follows all earlier stores to ring memory. */
 	writeq(word, addr);
-	if (!dev->kick)
-		return;
-	/*
-	 * The NIC says it sleeps, fences, and looks at the pages once more; this side stores, fences, and looks whether it
-	 * sleeps. One of the two sees the other.
-	 */
-	mb();
-	if (readq(dev->bar + ORDMA_REG_ASLEEP) & 1)
-		writel(IVSHMEM_KICK_NIC, dev->kick + IVSHMEM_DOORBELL);
+	ordma_kick(dev);
 }
 
 u32 ordma_kick_offset(const struct ordma_dev *dev)
