@@ -69,7 +69,7 @@ int ordma_cmd_complete(struct ordma_core *core, u32 ticket, struct ordma_rsp_res
 		ordma_core_fatal(core, ORDMA_FATAL_CMD);
 		return -EIO;
 	}
-	out->status = (enum ordma_cmd_status)ORDMA_WGET(word, RSP_STATUS);
+	out->status = (u32)ORDMA_WGET(word, RSP_STATUS);
 	out->result0 = ordma_read_le64(&rsp->w[ORDMA_RSP_RESULT0_W]);
 	out->result1 = ordma_read_le64(&rsp->w[ORDMA_RSP_RESULT1_W]);
 	core->cmd_busy[slot] = 0;
@@ -109,7 +109,7 @@ int ordma_cmd_destroy_complete(struct ordma_core *core, u32 ticket)
 	return 0;
 }
 
-int ordma_status_to_errno(enum ordma_cmd_status status)
+int ordma_status_to_errno(u32 status)
 {
 	switch (status) {
 	case ORDMA_CMD_STATUS_OK:

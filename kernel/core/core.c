@@ -18,6 +18,8 @@
 #define LIMIT_QP (1u << ORDMA_QPN_INDEX_BITS)
 #define LIMIT_MR (1u << ORDMA_MKEY_INDEX_BITS)
 #define LIMIT_TABLE (1u << 16)
+/* Fewer, because each page is an event source and is not reduced to fit the event ring. */
+#define LIMIT_PAGE (1u << 14)
 /* A CQE names a WQE by the low 16 bits of its index: half that range tells full from empty. */
 #define LIMIT_WR (1u << 15)
 #define LIMIT_CQE (1u << (ORDMA_INDEX_BITS - 1))
@@ -116,7 +118,7 @@ static const struct limit limits[] = {
 	{ ORDMA_REG_MAX_CQ, CAP(max_cq), 2, LIMIT_TABLE, false, "MAX_CQ" },
 	{ ORDMA_REG_MAX_SRQ, CAP(max_srq), 0, LIMIT_TABLE, false, "MAX_SRQ" },
 	{ ORDMA_REG_MAX_MR, CAP(max_mr), 3, LIMIT_MR, false, "MAX_MR" },
-	{ ORDMA_REG_MAX_PAGE, CAP(max_page), 2, LIMIT_TABLE, false, "MAX_PAGE" },
+	{ ORDMA_REG_MAX_PAGE, CAP(max_page), 2, LIMIT_PAGE, false, "MAX_PAGE" },
 	{ ORDMA_REG_MAX_UCTX, CAP(max_uctx), 1, LIMIT_TABLE, false, "MAX_UCTX" },
 	{ ORDMA_REG_MAX_SGE, CAP(max_sge), 1, LIMIT_SGE, false, "MAX_SGE" },
 	{ ORDMA_REG_MAX_INLINE, CAP(max_inline), 0, LIMIT_INLINE, false, "MAX_INLINE" },
@@ -377,6 +379,16 @@ void ordma_core_tell_link(struct ordma_core *core, u64 status)
 		core->ops->port_event(core->ctx, now == 2);
 }
 
+/* The reason is the device's word: only known ones become an enum. */
+static enum ordma_fatal fatal_reason(u64 status)
+{
+	u32 reason = (status >> 8) & 0xff;
+
+	if (reason == ORDMA_FATAL_NONE || reason > ORDMA_FATAL_INTERNAL)
+		return ORDMA_FATAL_INTERNAL;
+	return (enum ordma_fatal)reason;
+}
+
 int ordma_core_check(struct ordma_core *core, u64 host_now_ns)
 {
 	u64 status, clock;
@@ -390,7 +402,7 @@ int ordma_core_check(struct ordma_core *core, u64 host_now_ns)
 		return -EIO;
 	}
 	if (status & ORDMA_STATUS_FATAL) {
-		ordma_core_fatal(core, (enum ordma_fatal)((status >> 8) & 0xff));
+		ordma_core_fatal(core, fatal_reason(status));
 		return -EIO;
 	}
 	if (!core->clock_seen || clock != core->clock_last || host_now_ns < core->clock_host_ns) {

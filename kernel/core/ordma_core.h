@@ -243,7 +243,7 @@ bool ordma_core_gid_is_ipv4(const struct ordma_core *core, u32 index);
 /* ---- commands (command lock) ---- */
 
 struct ordma_rsp_result {
-	enum ordma_cmd_status status;
+	u32 status; /* enum ordma_cmd_status, or what else the device wrote */
 	u64 result0, result1;
 };
 
@@ -278,7 +278,7 @@ static inline u32 ordma_cmd_slot(u32 ticket)
 }
 
 /* Negative errno of a status; -EIO for what the contract does not know. */
-int ordma_status_to_errno(enum ordma_cmd_status status);
+int ordma_status_to_errno(u32 status);
 
 /* ---- events (event lock) ---- */
 
