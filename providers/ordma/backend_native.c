@@ -175,6 +175,7 @@ static int native_query_port(struct ordma_context *ctx, uint8_t port, struct ibv
 	attr->active_speed = p.active_speed;
 	attr->port_cap_flags = p.port_cap_flags;
 	attr->max_msg_sz = p.max_msg_sz;
+	attr->max_vl_num = 1;
 	attr->flags = p.flags;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	return 0;
