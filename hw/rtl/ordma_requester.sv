@@ -207,7 +207,7 @@ module ordma_requester #(
 
   always_comb begin
     entry = '0;
-    eg_valid_o = state_q == Log;
+    eg_valid_o = state_q == Log && !resend;
     eg_o = '0;
     if (state_q == Log) begin
       entry.sq_index = sq_q.cur_sq;
