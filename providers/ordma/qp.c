@@ -167,7 +167,8 @@ struct ibv_qp *ordma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	struct ibv_qp_init_attr_ex ex = { .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd };
 	struct ibv_qp *qp;
 
-	memcpy(&ex, attr, sizeof(*attr));
+	/* Not the whole: the padding behind the last member lies where the extended one has comp_mask. */
+	memcpy(&ex, attr, offsetof(struct ibv_qp_init_attr_ex, comp_mask));
 	qp = ordma_create_qp_ex(pd->context, &ex);
 	if (qp)
 		attr->cap = ex.cap;
