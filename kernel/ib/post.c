@@ -2,6 +2,8 @@
 /* Posting to the kernel's own queues. */
 #include "ordma_ib.h"
 
+#define ORDMA_QKEY_OWN (1U << 31)
+
 static const struct ordma_send_op {
 	u8 wqe_op; /* enum ordma_wqe_op; 0: not in this device */
 	u8 wc_op;  /* enum ib_wc_opcode */
@@ -23,15 +25,20 @@ static bool ordma_is_ud(const struct ib_qp *ibqp)
 }
 
 /* The part of the WQE between the head and the data; returns where the data begins. */
-static u32 ordma_wqe_remote(struct ordma_wqe *wqe, const struct ib_send_wr *wr, bool ud)
+static u32 ordma_wqe_remote(struct ordma_ibqp *qp, struct ordma_wqe *wqe, const struct ib_send_wr *wr)
 {
 	struct ordma_av *av;
+	u32 qkey;
 
-	if (ud) {
+	if (ordma_is_ud(&qp->ibqp)) {
+		/* Bit 31 asks for the QP's own; the NIC takes it at its word from a kernel queue. */
+		qkey = ud_wr(wr)->remote_qkey;
+		if (qkey & ORDMA_QKEY_OWN)
+			qkey = READ_ONCE(qp->hwqp.qp.attr.qkey);
 		av = (struct ordma_av *)&wqe->w[2];
 		*av = to_oah(ud_wr(wr)->ah)->av;
 		ORDMA_SET(av, AV_DEST_QPN, ud_wr(wr)->remote_qpn);
-		ORDMA_SET(av, AV_QKEY, ud_wr(wr)->remote_qkey);
+		ORDMA_SET(av, AV_QKEY, qkey);
 		return ORDMA_WQE_UD_DATA_OFF;
 	}
 	switch (wr->opcode) {
@@ -118,7 +125,6 @@ static int ordma_send_check(const struct ordma_ibqp *qp, const struct ib_send_wr
 
 static int ordma_post_one(struct ordma_ibqp *qp, const struct ib_send_wr *wr)
 {
-	bool ud = ordma_is_ud(&qp->ibqp);
 	struct ordma_sent *sent;
 	struct ordma_wqe *wqe;
 	u64 len, head;
@@ -140,7 +146,7 @@ static int ordma_post_one(struct ordma_ibqp *qp, const struct ib_send_wr *wr)
 	       ORDMA_FIELD(WQE_INDEX, qp->sq.pi);
 	wqe->w[0] = cpu_to_le64(head);
 	wqe->w[1] = cpu_to_le64(ORDMA_FIELD(WQE_LENGTH, len) | ORDMA_FIELD(WQE_IMM, ordma_wqe_imm(wr)));
-	ordma_wqe_data(wqe, ordma_wqe_remote(wqe, wr, ud), wr);
+	ordma_wqe_data(wqe, ordma_wqe_remote(qp, wqe, wr), wr);
 	WRITE_ONCE(qp->sq.pi, ordma_index_add(qp->sq.pi, 1));
 	return 0;
 }
