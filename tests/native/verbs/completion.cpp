@@ -2,24 +2,9 @@
 // Completion and error semantics on RC: what each end sees, and that nothing is touched that must not be.
 #include <arpa/inet.h>
 
-#include <array>
-#include <catch2/catch.hpp>
-
-#include "rig.hpp"
+#include "checks.hpp"
 
 using namespace ordma::test;
-
-namespace {
-
-// Same-device loopback and two devices: the two halves must agree.
-bool both_ways() { return GENERATE(true, false); }
-
-int status(const std::optional<ibv_wc>& wc) {
-  REQUIRE(wc.has_value());
-  return wc->status;
-}
-
-}  // namespace
 
 TEST_CASE("RC write places exactly the bytes and completes", "[rc]") {
   const bool loopback = both_ways();
@@ -82,7 +67,8 @@ TEST_CASE("case_003 the first error is the real status, the rest flush", "[rc]")
     wr.wr.rdma.rkey ^= i == 2 ? 0x00ff0000u : 0u;
     REQUIRE(p.a.post_send(wr, sges) == 0);
   }
-  const std::array<int, 4> expected{IBV_WC_SUCCESS, IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR};
+  const std::array<int, 4> expected{IBV_WC_SUCCESS, IBV_WC_REM_ACCESS_ERR, IBV_WC_WR_FLUSH_ERR,
+                                    IBV_WC_WR_FLUSH_ERR};
   for (std::uint64_t i = 1; i <= 4; ++i) {
     const auto wc = p.a.wait_send();
     CAPTURE(i);
@@ -90,7 +76,10 @@ TEST_CASE("case_003 the first error is the real status, the rest flush", "[rc]")
     CHECK(wc->wr_id == i);
   }
   CHECK(p.a.state() == IBV_QPS_ERR);
-  CHECK(wait_async(p.b.ctx.get()) == IBV_EVENT_QP_ACCESS_ERR);
+  const auto event = wait_async(p.b.ctx.get());
+  REQUIRE(event.has_value());
+  CHECK(event->event_type == IBV_EVENT_QP_ACCESS_ERR);
+  CHECK(event->element.qp == p.b.qp.get());
   for (std::uint64_t i = 0; i < 3; ++i) {
     CHECK(status(p.b.wait_recv()) == IBV_WC_WR_FLUSH_ERR);
   }
@@ -101,7 +90,8 @@ TEST_CASE("case_004 a refused write says so and touches nothing", "[rc]") {
   const bool loopback = both_ways();
   const int kind = GENERATE(range(0, 5));
   Pair p(loopback);
-  Buffer from(p.a.pd.get(), 64), to(p.b.pd.get(), 64, kind == 3 ? IBV_ACCESS_LOCAL_WRITE : kFullAccess);
+  Buffer from(p.a.pd.get(), 64);
+  Buffer to(p.b.pd.get(), 64, kind == 3 ? IBV_ACCESS_LOCAL_WRITE : kFullAccess);
   Pd other(ibv_alloc_pd(p.b.ctx.get()));
   Buffer foreign(other.get(), 64);
   from.fill(9);
@@ -114,9 +104,11 @@ TEST_CASE("case_004 a refused write says so and touches nothing", "[rc]") {
     default: break;                                // 3: no REMOTE_WRITE, 4: other PD
   }
   const std::array sges{from.sge(0, length)};
+  const auto placed = counter(loopback ? 0 : 1, "rx_bytes");
   REQUIRE(p.a.post_send(wr, sges) == 0);
   CAPTURE(loopback, kind);
   CHECK(status(p.a.wait_send()) == IBV_WC_REM_ACCESS_ERR);
+  CHECK(counter(loopback ? 0 : 1, "rx_bytes") == placed);  // what was refused is not credited
   CHECK(to.all(0, 0, 64));
   CHECK(foreign.all(0, 0, 64));
   CHECK(to.canaries_intact());
@@ -163,7 +155,8 @@ TEST_CASE("case_006 a bad lkey is a local protection error", "[rc]") {
 
 TEST_CASE("case_007 zero bytes", "[rc]") {
   const bool loopback = both_ways();
-  const auto opcode = GENERATE(IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ);
+  const auto opcode = GENERATE(IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
+                               IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ);
   const int form = GENERATE(range(0, 3));
   Pair p(loopback);
   Buffer from(p.a.pd.get(), 64), to(p.b.pd.get(), 64);
@@ -175,15 +168,26 @@ TEST_CASE("case_007 zero bytes", "[rc]") {
   wr.wr.rdma.rkey = 0x12345678;
   std::array<ibv_sge, 1> sge{from.sge(0, 0)};
   sge[0].lkey = form == 2 ? 0 : sge[0].lkey;
-  REQUIRE(p.a.post_send(wr, form == 0 ? std::span<ibv_sge>() : std::span<ibv_sge>(sge)) == 0);
+  const auto packets = counter(loopback ? 0 : 1, "rx_packets");
+  const std::span<const ibv_sge> sges(sge.data(), form == 0 ? 0 : 1);
+  REQUIRE(p.a.post_send(wr, sges) == 0);
   CAPTURE(loopback, opcode, form);
   REQUIRE(status(p.a.wait_send()) == IBV_WC_SUCCESS);
   if (opcode != IBV_WR_RDMA_WRITE && opcode != IBV_WR_RDMA_READ) {
     const auto wc = p.b.wait_recv();
     REQUIRE(status(wc) == IBV_WC_SUCCESS);
     CHECK(wc->byte_len == 0);
-    CHECK(wc->opcode == (opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV));
+    const bool write = opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    CHECK(wc->opcode == (write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV));
   }
+  CHECK(to.all(0, 0, 64));
+  CHECK(from.all(0, 0, 64));
+  if (packets && !loopback) {  // one request and nothing else: the answer goes the other way
+    CHECK(counter(1, "rx_packets") == *packets + 1);
+  }
+  // The PSN moved on by one: the next message is accepted.
+  REQUIRE(p.a.post_send(write_wr(3, to), std::array{from.sge(0, 64)}) == 0);
+  CHECK(status(p.a.wait_send()) == IBV_WC_SUCCESS);
 }
 
 TEST_CASE("case_008 case_009 write with immediate consumes a receive and keeps the byte order", "[rc]") {
@@ -213,4 +217,51 @@ TEST_CASE("case_008 case_009 write with immediate consumes a receive and keeps t
     CHECK(r->byte_len == 256);
   }
   CHECK(to.holds(1, 0, 256));
+}
+
+TEST_CASE("case_008 write with immediate waits for a receive and completes once", "[rc][srq]") {
+  const bool loopback = both_ways();
+  const bool srq = GENERATE(false, true);
+  EndOptions options;
+  options.use_srq = srq;
+  Link link;
+  link.min_rnr = 1;  // 10 us
+  Pair p(loopback, options, link);
+  Buffer from(p.a.pd.get(), 4096), to(p.b.pd.get(), 4096);
+  from.fill(2);
+  auto wr = write_wr(1, to);
+  wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  wr.imm_data = htonl(0x80000001);
+  REQUIRE(p.a.post_send(wr, std::array{from.sge(0, 4096)}) == 0);
+  CAPTURE(loopback, srq);
+  CHECK_FALSE(p.a.wait_send(kNever).has_value());
+  REQUIRE(p.b.post_recv(77) == 0);
+  CHECK(status(p.a.wait_send()) == IBV_WC_SUCCESS);
+  const auto r = p.b.wait_recv();
+  REQUIRE(status(r) == IBV_WC_SUCCESS);
+  CHECK(r->wr_id == 77);
+  CHECK(r->byte_len == 4096);
+  CHECK(ntohl(r->imm_data) == 0x80000001);
+  CHECK(to.holds(2, 0, 4096));
+  REQUIRE(p.b.post_recv(78) == 0);
+  CHECK_FALSE(wait_cq(p.b.rcq.get(), kNever).has_value());
+}
+
+TEST_CASE("what an RC message of many SGEs gathers and scatters", "[rc]") {
+  const bool loopback = both_ways();
+  Pair p(loopback);
+  Buffer from(p.a.pd.get(), 8192), to(p.b.pd.get(), 8192);
+  from.fill(4);
+  // 5000 bytes in pieces that meet no packet boundary, with an empty one among them.
+  const std::array sges{from.sge(1, 1000), from.sge(1001, 0), from.sge(1001, 2999), from.sge(4000, 1001)};
+  const std::array recv{to.sge(1, 3), to.sge(4, 1024), to.sge(1028, 3973), to.sge(5001, 3000)};
+  REQUIRE(p.b.post_recv(1, recv) == 0);
+  REQUIRE(p.a.post_send(send_wr(2), sges) == 0);
+  REQUIRE(status(p.a.wait_send()) == IBV_WC_SUCCESS);
+  const auto wc = p.b.wait_recv();
+  REQUIRE(status(wc) == IBV_WC_SUCCESS);
+  CHECK(wc->byte_len == 5000);
+  CHECK(to.holds(4, 1, 5000));
+  CHECK(to.all(0, 5001, 8192 - 5001));
+  CHECK(to.all(0, 0, 1));
 }

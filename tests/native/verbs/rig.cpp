@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 #include "rig.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -24,15 +26,35 @@ void require(bool ok, const char* what) {
   }
 }
 
+void require_step(int err, const char* what) {
+  errno = err;
+  require(err == 0, what);
+}
+
 std::uint8_t pattern(std::uint8_t seed, std::size_t i) {
   return static_cast<std::uint8_t>(seed + i * 131 + (i >> 8) * 7);
 }
 
+std::string environment(const char* name, const char* otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != 0 ? value : otherwise;
+}
+
+int refused = 0;
+
 }  // namespace
 
+void note_destroy(int result, const char* what) {
+  if (result != 0) {
+    std::fprintf(stderr, "destroy of %s: %s\n", what, std::strerror(result > 0 ? result : errno));
+    ++refused;
+  }
+}
+
+int destroy_failures() { return refused; }
+
 std::vector<std::string> device_names() {
-  const char* env = std::getenv("ORDMA_TEST_DEVS");
-  std::string list = env != nullptr ? env : "ordma0,ordma1";
+  const std::string list = environment("ORDMA_TEST_DEVS", "ordma0,ordma1");
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= list.size();) {
     const std::size_t comma = std::min(list.find(',', at), list.size());
@@ -40,6 +62,45 @@ std::vector<std::string> device_names() {
     at = comma + 1;
   }
   return names;
+}
+
+int default_gid_index() {
+  static const int index = std::stoi(environment("ORDMA_TEST_GID", "1"));
+  return index;
+}
+
+std::size_t scale(std::size_t fast, std::size_t check, std::size_t soak) {
+  static const std::string tier = environment("ORDMA_TEST_SCALE", "fast");
+  return tier == "soak" ? soak : tier == "check" ? check : fast;
+}
+
+std::optional<std::uint64_t> counter(std::size_t device, const std::string& name) {
+  const std::string command = environment("ORDMA_TEST_STAT", "");
+  if (command.empty()) {
+    return std::nullopt;
+  }
+  const std::string scope = device_names().at(device);
+  std::FILE* out = ::popen(command.c_str(), "r");
+  require(out != nullptr, "ORDMA_TEST_STAT");
+  std::optional<std::uint64_t> value;
+  char a[64], b[64];
+  unsigned long long number = 0;
+  std::string line;
+  for (int c = std::fgetc(out); c != EOF; c = std::fgetc(out)) {
+    line += static_cast<char>(c);
+    if (c != '\n') {
+      continue;
+    }
+    if (std::sscanf(line.c_str(), "%63s %63s %llu", a, b, &number) == 3 && a == scope && b == name) {
+      value = number;
+    }
+    line.clear();
+  }
+  ::pclose(out);
+  if (!value) {
+    throw std::runtime_error("no counter " + scope + " " + name);
+  }
+  return value;
 }
 
 Context open_device(const std::string& name) {
@@ -59,16 +120,28 @@ Context open_device(const std::string& name) {
 
 void Buffer::Unmap::operator()(std::uint8_t* p) const { ::munmap(p, length); }
 
-Buffer::Buffer(ibv_pd* pd, std::size_t bytes, int access, std::size_t page_offset) : bytes_(bytes) {
+void Buffer::map(std::size_t bytes, std::size_t page_offset) {
   const std::size_t length = (bytes + 3 * kPage + page_offset) / kPage * kPage;
   void* p = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   require(p != MAP_FAILED, "mmap");
   map_ = {static_cast<std::uint8_t*>(p), Unmap{length}};
   std::memset(p, kCanaryByte, length);
   data_ = map_.get() + kPage + page_offset;
-  std::memset(data_, 0, bytes);
+  bytes_ = bytes;
+  clear();
+}
+
+Buffer::Buffer(ibv_pd* pd, std::size_t bytes, int access, std::size_t page_offset) {
+  map(bytes, page_offset);
+  iova_ = reinterpret_cast<std::uint64_t>(data_);
   mr_.reset(ibv_reg_mr(pd, data_, bytes, access));
   require(mr_ != nullptr, "ibv_reg_mr");
+}
+
+Buffer::Buffer(ibv_pd* pd, std::size_t bytes, std::uint64_t iova) : iova_(iova) {
+  map(bytes, iova % kPage);
+  mr_.reset(ibv_reg_mr_iova(pd, data_, bytes, iova, kFullAccess));
+  require(mr_ != nullptr, "ibv_reg_mr_iova");
 }
 
 ibv_sge Buffer::sge(std::size_t at, std::size_t length) const {
@@ -81,6 +154,8 @@ void Buffer::fill(std::uint8_t seed) {
   }
 }
 
+void Buffer::clear() { std::memset(data_, 0, bytes_); }
+
 bool Buffer::holds(std::uint8_t seed, std::size_t at, std::size_t length) const {
   for (std::size_t i = at; i < at + length; ++i) {
     if (data_[i] != pattern(seed, i)) {
@@ -91,26 +166,112 @@ bool Buffer::holds(std::uint8_t seed, std::size_t at, std::size_t length) const 
 }
 
 bool Buffer::all(std::uint8_t value, std::size_t at, std::size_t length) const {
-  for (std::size_t i = at; i < at + length; ++i) {
-    if (data_[i] != value) {
-      return false;
-    }
-  }
-  return true;
+  return std::all_of(data_ + at, data_ + at + length, [&](std::uint8_t b) { return b == value; });
 }
 
 bool Buffer::canaries_intact() const {
-  for (std::size_t i = 1; i <= kCanary; ++i) {
-    if (*(data_ - i) != kCanaryByte || data_[bytes_ + i - 1] != kCanaryByte) {
-      return false;
-    }
-  }
-  return true;
+  const auto whole = [](const std::uint8_t* from) {
+    return std::all_of(from, from + kCanary, [](std::uint8_t b) { return b == kCanaryByte; });
+  };
+  return whole(data_ - kCanary) && whole(data_ + bytes_);
+}
+
+int set_init(ibv_qp* qp, const Link& link) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qp_access_flags = static_cast<unsigned>(link.access);
+  attr.qkey = link.qkey;
+  const int own = qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
+}
+
+ibv_qp_attr rtr_attr(const Link& link, std::uint32_t dest_qpn, const ibv_gid& dgid,
+                     std::uint32_t rq_psn) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = link.mtu;
+  attr.dest_qp_num = dest_qpn;
+  attr.rq_psn = rq_psn;
+  attr.max_dest_rd_atomic = link.rd_atomic;
+  attr.min_rnr_timer = link.min_rnr;
+  attr.ah_attr.is_global = 1;
+  attr.ah_attr.port_num = 1;
+  attr.ah_attr.grh.dgid = dgid;
+  attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(link.gid_index);
+  attr.ah_attr.grh.hop_limit = link.hop_limit;
+  attr.ah_attr.grh.traffic_class = link.traffic_class;
+  return attr;
+}
+
+int rtr_mask(ibv_qp_type type) {
+  constexpr int kConnected = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  return type == IBV_QPT_UD   ? IBV_QP_STATE
+         : type == IBV_QPT_UC ? kConnected
+                              : kConnected | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+}
+
+int set_rtr(ibv_qp* qp, const Link& link, std::uint32_t dest_qpn, const ibv_gid& dgid,
+            std::uint32_t rq_psn) {
+  ibv_qp_attr attr = rtr_attr(link, dest_qpn, dgid, rq_psn);
+  return ibv_modify_qp(qp, &attr, rtr_mask(qp->qp_type));
+}
+
+ibv_qp_attr rts_attr(const Link& link, std::uint32_t sq_psn) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = sq_psn;
+  attr.timeout = link.timeout;
+  attr.retry_cnt = link.retry;
+  attr.rnr_retry = link.rnr_retry;
+  attr.max_rd_atomic = link.rd_atomic;
+  return attr;
+}
+
+int rts_mask(ibv_qp_type type) {
+  constexpr int kReliable = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  return IBV_QP_STATE | IBV_QP_SQ_PSN | (type == IBV_QPT_RC ? kReliable : 0);
+}
+
+int set_rts(ibv_qp* qp, const Link& link, std::uint32_t sq_psn) {
+  ibv_qp_attr attr = rts_attr(link, sq_psn);
+  return ibv_modify_qp(qp, &attr, rts_mask(qp->qp_type));
+}
+
+int set_state(ibv_qp* qp, ibv_qp_state state) {
+  ibv_qp_attr attr{};
+  attr.qp_state = state;
+  return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+ibv_qp_attr query(ibv_qp* qp) {
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  constexpr int kAll = (IBV_QP_RATE_LIMIT << 1) - 1;
+  require_step(ibv_query_qp(qp, &attr, kAll, &init), "ibv_query_qp");
+  return attr;
+}
+
+ibv_gid gid_of(ibv_context* ctx, int index) {
+  ibv_gid g{};
+  require(ibv_query_gid(ctx, 1, index, &g) == 0, "ibv_query_gid");
+  return g;
+}
+
+void connect(ibv_qp* a, ibv_qp* b, const Link& link) {
+  const ibv_gid gid_a = gid_of(a->context, link.gid_index);
+  const ibv_gid gid_b = gid_of(b->context, link.gid_index);
+  require_step(set_init(a, link), "INIT of A");
+  require_step(set_init(b, link), "INIT of B");
+  require_step(set_rtr(a, link, b->qp_num, gid_b, link.psn_b), "RTR of A");
+  require_step(set_rtr(b, link, a->qp_num, gid_a, link.psn_a), "RTR of B");
+  require_step(set_rts(a, link, link.psn_a), "RTS of A");
+  require_step(set_rts(b, link, link.psn_b), "RTS of B");
 }
 
 namespace {
 
-ibv_qp* create_qp(End& end, const EndOptions& o) {
+Qp create_qp(const End& end, const EndOptions& o) {
   ibv_qp_init_attr_ex attr{};
   attr.qp_type = o.type;
   attr.send_cq = end.scq.get();
@@ -124,7 +285,24 @@ ibv_qp* create_qp(End& end, const EndOptions& o) {
     attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     attr.send_ops_flags = o.send_ops;
   }
-  return ibv_create_qp_ex(end.ctx.get(), &attr);
+  Qp qp(ibv_create_qp_ex(end.ctx.get(), &attr));
+  require(qp != nullptr, "ibv_create_qp_ex");
+  return qp;
+}
+
+Cq create_cq(const End& end, const EndOptions& o, ibv_cq_ex** extended) {
+  if (!o.timestamps) {
+    Cq cq(ibv_create_cq(end.ctx.get(), o.cqe, nullptr, end.channel.get(), 0));
+    require(cq != nullptr, "ibv_create_cq");
+    return cq;
+  }
+  ibv_cq_init_attr_ex attr{};
+  attr.cqe = static_cast<std::uint32_t>(o.cqe);
+  attr.channel = end.channel.get();
+  attr.wc_flags = std::uint64_t{IBV_WC_STANDARD_FLAGS} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+  *extended = ibv_create_cq_ex(end.ctx.get(), &attr);
+  require(*extended != nullptr, "ibv_create_cq_ex");
+  return Cq(ibv_cq_ex_to_cq(*extended));
 }
 
 }  // namespace
@@ -136,95 +314,49 @@ End::End(const std::string& device, const EndOptions& o) : ctx(open_device(devic
     channel.reset(ibv_create_comp_channel(ctx.get()));
     require(channel != nullptr, "ibv_create_comp_channel");
   }
-  scq.reset(ibv_create_cq(ctx.get(), o.cqe, this, channel.get(), 0));
-  rcq.reset(ibv_create_cq(ctx.get(), o.cqe, this, channel.get(), 0));
-  require(scq != nullptr && rcq != nullptr, "ibv_create_cq");
+  scq = create_cq(*this, o, &scq_ex);
+  rcq = create_cq(*this, o, &rcq_ex);
   if (o.use_srq) {
     ibv_srq_init_attr attr{};
     attr.attr = {o.recv_wr, o.recv_sge, 0};
     srq.reset(ibv_create_srq(pd.get(), &attr));
     require(srq != nullptr, "ibv_create_srq");
   }
-  qp.reset(create_qp(*this, o));
-  require(qp != nullptr, "ibv_create_qp");
+  qp = create_qp(*this, o);
 }
 
-ibv_gid End::gid(int index) const {
-  ibv_gid g{};
-  require(ibv_query_gid(ctx.get(), 1, index, &g) == 0, "ibv_query_gid");
-  return g;
-}
-
-int End::to_init(int access, std::uint32_t qkey) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
-  attr.qp_access_flags = static_cast<unsigned>(access);
-  attr.qkey = qkey;
-  const int own = qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
-  return ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | own);
-}
-
-int End::to_rtr(const End& peer, const Link& link, std::uint32_t rq_psn) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTR;
-  if (qp->qp_type == IBV_QPT_UD) {
-    return ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE);
-  }
-  attr.path_mtu = link.mtu;
-  attr.dest_qp_num = peer.qp->qp_num;
-  attr.rq_psn = rq_psn;
-  attr.max_dest_rd_atomic = link.rd_atomic;
-  attr.min_rnr_timer = link.min_rnr;
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.port_num = 1;
-  attr.ah_attr.grh.dgid = peer.gid(link.gid_index);
-  attr.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(link.gid_index);
-  attr.ah_attr.grh.hop_limit = 64;
-  const int rc = qp->qp_type == IBV_QPT_RC ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
-  return ibv_modify_qp(qp.get(), &attr,
-                       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | rc);
-}
-
-int End::to_rts(const Link& link, std::uint32_t sq_psn) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.sq_psn = sq_psn;
-  attr.timeout = link.timeout;
-  attr.retry_cnt = link.retry;
-  attr.rnr_retry = link.rnr_retry;
-  attr.max_rd_atomic = link.rd_atomic;
-  const int rc = qp->qp_type == IBV_QPT_RC ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0;
-  return ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | rc);
-}
-
-int End::to_error() {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_ERR;
-  return ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE);
-}
-
-ibv_qp_state End::state() const {
-  ibv_qp_attr attr{};
-  ibv_qp_init_attr init{};
-  require(ibv_query_qp(qp.get(), &attr, IBV_QP_STATE, &init) == 0, "ibv_query_qp");
-  return attr.qp_state;
-}
+Qp End::make_qp(const EndOptions& options) const { return create_qp(*this, options); }
 
 int End::post_recv(std::uint64_t wr_id, std::span<const ibv_sge> sges) {
+  if (srq == nullptr) {
+    return test::post_recv(qp.get(), wr_id, sges);
+  }
   ibv_recv_wr wr{};
   ibv_recv_wr* bad = nullptr;
   wr.wr_id = wr_id;
   wr.sg_list = const_cast<ibv_sge*>(sges.data());
   wr.num_sge = static_cast<int>(sges.size());
-  return srq ? ibv_post_srq_recv(srq.get(), &wr, &bad) : ibv_post_recv(qp.get(), &wr, &bad);
+  return ibv_post_srq_recv(srq.get(), &wr, &bad);
 }
 
 int End::post_send(ibv_send_wr wr, std::span<const ibv_sge> sges) {
+  return test::post_send(qp.get(), wr, sges);
+}
+
+int post_send(ibv_qp* qp, ibv_send_wr wr, std::span<const ibv_sge> sges) {
   ibv_send_wr* bad = nullptr;
   wr.sg_list = const_cast<ibv_sge*>(sges.data());
   wr.num_sge = static_cast<int>(sges.size());
-  return ibv_post_send(qp.get(), &wr, &bad);
+  return ibv_post_send(qp, &wr, &bad);
+}
+
+int post_recv(ibv_qp* qp, std::uint64_t wr_id, std::span<const ibv_sge> sges) {
+  ibv_recv_wr wr{};
+  ibv_recv_wr* bad = nullptr;
+  wr.wr_id = wr_id;
+  wr.sg_list = const_cast<ibv_sge*>(sges.data());
+  wr.num_sge = static_cast<int>(sges.size());
+  return ibv_post_recv(qp, &wr, &bad);
 }
 
 std::optional<ibv_wc> wait_cq(ibv_cq* cq, std::chrono::milliseconds limit) {
@@ -242,27 +374,50 @@ std::optional<ibv_wc> wait_cq(ibv_cq* cq, std::chrono::milliseconds limit) {
   return std::nullopt;
 }
 
+std::optional<TimedWc> wait_timed(ibv_cq_ex* cq, std::chrono::milliseconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  ibv_poll_cq_attr attr{};
+  do {
+    const int err = ibv_start_poll(cq, &attr);
+    if (err == 0) {
+      const TimedWc wc{cq->status, cq->wr_id, ibv_wc_read_completion_ts(cq)};
+      ibv_end_poll(cq);
+      return wc;
+    }
+    errno = err;
+    require(err == ENOENT, "ibv_start_poll");
+    std::this_thread::yield();
+  } while (std::chrono::steady_clock::now() < end);
+  return std::nullopt;
+}
+
 std::optional<ibv_wc> End::wait_send(std::chrono::milliseconds limit) { return wait_cq(scq.get(), limit); }
 std::optional<ibv_wc> End::wait_recv(std::chrono::milliseconds limit) { return wait_cq(rcq.get(), limit); }
 
 Pair::Pair(bool loopback, const EndOptions& options, const Link& l, bool connect_now)
     : link(l), a(device_names().at(0), options), b(device_names().at(loopback ? 0 : 1), options) {
   if (connect_now) {
-    connect();
+    connect(a.qp.get(), b.qp.get(), link);
   }
 }
 
-void Pair::connect() {
-  require(a.to_init(link.access) == 0 && b.to_init(link.access) == 0, "INIT");
-  require(a.to_rtr(b, link, link.psn_b) == 0 && b.to_rtr(a, link, link.psn_a) == 0, "RTR");
-  require(a.to_rts(link, link.psn_a) == 0 && b.to_rts(link, link.psn_b) == 0, "RTS");
+void Pair::reconnect() {
+  require_step(set_state(a.qp.get(), IBV_QPS_RESET), "RESET of A");
+  require_step(set_state(b.qp.get(), IBV_QPS_RESET), "RESET of B");
+  connect(a.qp.get(), b.qp.get(), link);
+}
+
+ibv_send_wr send_wr(std::uint64_t wr_id, unsigned flags) {
+  ibv_send_wr wr{};
+  wr.wr_id = wr_id;
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = flags;
+  return wr;
 }
 
 ibv_send_wr write_wr(std::uint64_t wr_id, const Buffer& to, std::size_t at, unsigned flags) {
-  ibv_send_wr wr{};
-  wr.wr_id = wr_id;
+  ibv_send_wr wr = send_wr(wr_id, flags);
   wr.opcode = IBV_WR_RDMA_WRITE;
-  wr.send_flags = flags;
   wr.wr.rdma.remote_addr = to.addr(at);
   wr.wr.rdma.rkey = to.rkey();
   return wr;
@@ -274,23 +429,55 @@ ibv_send_wr read_wr(std::uint64_t wr_id, const Buffer& from, std::size_t at, uns
   return wr;
 }
 
-ibv_send_wr send_wr(std::uint64_t wr_id, unsigned flags) {
-  ibv_send_wr wr{};
-  wr.wr_id = wr_id;
-  wr.opcode = IBV_WR_SEND;
-  wr.send_flags = flags;
+ibv_send_wr fetch_add_wr(std::uint64_t wr_id, const Buffer& at, std::uint64_t add, std::size_t offset) {
+  ibv_send_wr wr = send_wr(wr_id);
+  wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+  wr.wr.atomic.remote_addr = at.addr(offset);
+  wr.wr.atomic.rkey = at.rkey();
+  wr.wr.atomic.compare_add = add;
   return wr;
 }
 
-std::optional<ibv_event_type> wait_async(ibv_context* ctx, std::chrono::milliseconds limit) {
-  pollfd p{ctx->async_fd, POLLIN, 0};
-  if (::poll(&p, 1, static_cast<int>(limit.count())) != 1) {
+ibv_send_wr cmp_swap_wr(std::uint64_t wr_id, const Buffer& at, std::uint64_t compare,
+                        std::uint64_t swap, std::size_t offset) {
+  ibv_send_wr wr = fetch_add_wr(wr_id, at, compare, offset);
+  wr.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+  wr.wr.atomic.swap = swap;
+  return wr;
+}
+
+namespace {
+
+bool readable(int fd, std::chrono::milliseconds limit) {
+  pollfd p{fd, POLLIN, 0};
+  return ::poll(&p, 1, static_cast<int>(limit.count())) == 1;
+}
+
+}  // namespace
+
+std::optional<ibv_async_event> wait_async(ibv_context* ctx, std::chrono::milliseconds limit) {
+  if (!readable(ctx->async_fd, limit)) {
     return std::nullopt;
   }
   ibv_async_event event{};
   require(ibv_get_async_event(ctx, &event) == 0, "ibv_get_async_event");
   ibv_ack_async_event(&event);
-  return event.event_type;
+  return event;
+}
+
+ibv_cq* wait_event(ibv_comp_channel* channel, std::chrono::milliseconds limit) {
+  if (!readable(channel->fd, limit)) {
+    return nullptr;
+  }
+  ibv_cq* cq = nullptr;
+  void* context = nullptr;
+  require(ibv_get_cq_event(channel, &cq, &context) == 0, "ibv_get_cq_event");
+  return cq;
+}
+
+Ah make_ah(ibv_pd* pd, const ibv_gid& dgid, const Link& link) {
+  ibv_ah_attr attr = rtr_attr(link, 0, dgid, 0).ah_attr;
+  return Ah(ibv_create_ah(pd, &attr));
 }
 
 }  // namespace ordma::test
