@@ -7,6 +7,7 @@ module ordma_cmd (
   input logic rst_ni,
   input logic [63:0] time_i,
   input logic halt_i,
+  input logic start_i,            // both rings begin anew
   input logic [63:0] cmd_base_i,
   input logic [63:0] rsp_base_i,
   input logic [4:0] cmd_log_i,
@@ -510,6 +511,10 @@ module ordma_cmd (
         end
         default: ;
       endcase
+      if (start_i) begin
+        ci_q <= '0;
+        rci_q <= '0;
+      end
     end
   end
 endmodule

@@ -41,12 +41,14 @@ module ordma_cq (
   output logic ev_valid_o,
   output ordma_pkg::event_t ev_o,
   input logic ev_ready_i,
+  input logic ev_crowded_i,      // CQ_FIRE waits: the CQ stays armed and owes it
   output logic cnt_overflow_o,
   output logic busy_o
 );
   localparam int unsigned L = ordma_pkg::CqLog;
   typedef struct packed {
     logic error;
+    logic owed;            // armed and qualified, but the event ring was crowded
     logic armed;
     logic armed_sol;
     logic special_any;
@@ -54,7 +56,7 @@ module ordma_cq (
     logic [23:0] pi;
     logic [23:0] ci;       // what the consumer was last known to have reached
   } dyn_t;
-  localparam int unsigned DynW = 76;
+  localparam int unsigned DynW = 77;
   typedef enum logic [3:0] { Idle, Load, Look, Rec, RecWait, Full, Xlate, Write, Fire, Over, Save, Done } state_e;
   state_e state_q;
 
@@ -66,6 +68,8 @@ module ordma_cq (
   ordma_pkg::cq_cfg_t cfg_q;
   dyn_t dyn_q;
   ordma_hw_pkg::db_t arm;
+  logic is_owed_q, owed_pick, owed_any, owed_pop, defer;
+  logic [L-1:0] owed_idx;
   logic is_arm_q, which_q, overflow_q, looked_q;
   logic arm_pick, arm_any, arm_pop;
   ordma_pkg::cq_post_t post;
@@ -76,7 +80,8 @@ module ordma_cq (
   logic full;
   logic [63:0] addr_q;
 
-  assign busy_o = state_q != Idle || arm_any;
+  assign busy_o = state_q != Idle || arm_any || (owed_any && !ev_crowded_i);
+  assign defer = state_q == Fire && ev_crowded_i;
   assign exists_o = valid_q;
   assign post = which_q ? post1_i : post0_i;
   assign size = 25'd1 << cfg_q.log;
@@ -90,6 +95,10 @@ module ordma_cq (
   assign cfg_ready_o = state_q == Idle && cfg_valid_i;
   assign arm_pop = state_q == Idle && !cfg_valid_i && post_valid_i == '0 && arm_pick;
 
+  assign owed_pop = state_q == Idle && !cfg_valid_i && post_valid_i == '0 && !arm_pick && owed_pick && !ev_crowded_i;
+  ordma_pending #(.Log(L), .N(1)) u_owed (
+    .clk_i, .rst_ni, .set_i(defer), .index_i(cq_q), .valid_o(owed_pick), .index_o(owed_idx), .pop_i(owed_pop), .any_o(owed_any)
+  );
   ordma_pending #(.Log(L), .N(1)) u_arms (
     .clk_i, .rst_ni, .set_i(arm_we_i), .index_i(arm_cq_i), .valid_o(arm_pick), .index_o(arm_idx),
     .pop_i(arm_pop), .any_o(arm_any)
@@ -108,7 +117,7 @@ module ordma_cq (
     .re_i(state_q == Load), .raddr_i(cq_q), .rdata_o(dyn_r)
   );
 
-  assign post_done_o = (state_q == Done && !is_arm_q) ? {which_q, !which_q} : 2'b00;
+  assign post_done_o = (state_q == Done && !is_arm_q && !is_owed_q) ? {which_q, !which_q} : 2'b00;
   assign overflow_o = overflow_q;
   assign cnt_overflow_o = state_q == Over && ev_ready_i;
 
@@ -140,7 +149,7 @@ module ordma_cq (
       eg_o.last = 1'b1;
       eg_o.data = cqe;
     end
-    ev_valid_o = state_q == Fire || state_q == Over;
+    ev_valid_o = (state_q == Fire && !ev_crowded_i) || state_q == Over;
     ev_o = '0;
     ev_o.kind = (state_q == Fire) ? ordma_hw_pkg::EventTypeCqFire : ordma_hw_pkg::EventTypeCqError;
     ev_o.number = cfg_q.cqn;
@@ -155,6 +164,7 @@ module ordma_cq (
       cfg_q <= '0;
       dyn_q <= '0;
       is_arm_q <= 1'b0;
+      is_owed_q <= 1'b0;
       which_q <= 1'b0;
       overflow_q <= 1'b0;
       looked_q <= 1'b0;
@@ -172,10 +182,17 @@ module ordma_cq (
             cq_q <= ((post_valid_i == 2'b11) ? !which_q : post_valid_i[1]) ? post1_i.cqn[L-1:0]
                                                                             : post0_i.cqn[L-1:0];
             is_arm_q <= 1'b0;
+            is_owed_q <= 1'b0;
             state_q <= Load;
           end else if (arm_pick) begin
             cq_q <= arm_idx;
             is_arm_q <= 1'b1;
+            is_owed_q <= 1'b0;
+            state_q <= Load;
+          end else if (owed_pop) begin
+            cq_q <= owed_idx;
+            is_arm_q <= 1'b0;
+            is_owed_q <= 1'b1;
             state_q <= Load;
           end
         end
@@ -188,7 +205,10 @@ module ordma_cq (
         end
         // What to do, now that the context is here (again after a look at the consumer record).
         Full: begin
-          if (is_arm_q) begin
+          if (is_owed_q) begin
+            state_q <= dyn_q.owed ? Fire : Done;
+          end else if (is_arm_q) begin
+            dyn_q.owed <= 1'b0;
             dyn_q.armed <= 1'b0;
             state_q <= Fire;
             if (!(arm.fire_now || dyn_q.error
@@ -233,12 +253,16 @@ module ordma_cq (
             dyn_q.special <= dyn_q.pi + 1'b1;
           end
           state_q <= Save;
-          if (dyn_q.armed && (!dyn_q.armed_sol || post.special)) begin
-            dyn_q.armed <= 1'b0;
+          if (dyn_q.armed && !dyn_q.owed && (!dyn_q.armed_sol || post.special)) begin
             state_q <= Fire;
           end
         end
-        Fire, Over: if (ev_ready_i) state_q <= Save;
+        Fire: if (ev_ready_i || ev_crowded_i) begin
+          dyn_q.armed <= ev_crowded_i;
+          dyn_q.owed <= ev_crowded_i;
+          state_q <= Save;
+        end
+        Over: if (ev_ready_i) state_q <= Save;
         Save: state_q <= Done;
         default: state_q <= Idle;
       endcase

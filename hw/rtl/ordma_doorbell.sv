@@ -41,6 +41,9 @@ module ordma_doorbell (
   output logic [23:0] cmd_pi_o,
   output logic [23:0] rcmd_pi_o,
 
+  input logic start_i,               // the command rings begin anew
+  input logic [23:0] eq_ci_i,
+  input logic [23:0] ev_index_i,
   output logic ev_valid_o,
   output ordma_pkg::event_t ev_o,
   input logic ev_ready_i,
@@ -78,12 +81,17 @@ module ordma_doorbell (
   logic [63:0] bad_q;
   logic [7:0] bad_reason_q;
   logic fresh, is_sq, is_rq;
-  logic batch, check;
+  logic batch, check, tell;
+  logic [23:0] told_at[0:(1<<PL)-1];  // the PAGE_ERROR that was not read yet
+  logic [23:0] told_ago;
   ordma_hw_pkg::page_record_t record;
   logic [QL-1:0] clear_addr;
 
   // A change of the tables has the right of way: it may clear what this word is about to set.
   assign check = state_q == Check && !page_we_i && !qp_we_i && !cq_we_i;
+  assign told_ago = eq_ci_i - told_at[page_idx];
+  // Told again when the driver has read the last one.
+  assign tell = !told_q[page_idx] || (told_ago != '0 && !told_ago[23]);
   assign page_idx = page_q[PL-1:0];
   assign db_ready_o = state_q == Idle && !page_we_i && !qp_we_i && !cq_we_i;
   assign busy_o = state_q != Idle;
@@ -256,16 +264,23 @@ module ordma_doorbell (
             if (word_q.kind == ordma_hw_pkg::DbKindCmd) cmd_pi_o <= word_q.index;
             if (word_q.kind == ordma_hw_pkg::DbKindRcmd) rcmd_pi_o <= word_q.index;
             if (batch && page_entry_q.record != '0) state_q <= Record;
-          end else if (!told_q[page_idx]) begin
+          end else if (tell) begin
             told_q[page_idx] <= 1'b1;
             state_q <= Event;
           end else if (page_entry_q.record != '0) begin
             state_q <= Record;
           end
         end
-        Event: if (ev_ready_i) state_q <= (page_entry_q.record != '0) ? Record : Idle;
+        Event: if (ev_ready_i) begin
+          told_at[page_idx] <= ev_index_i;
+          state_q <= (page_entry_q.record != '0) ? Record : Idle;
+        end
         default: if (eg_ready_i) state_q <= Idle;
       endcase
+      if (start_i) begin
+        cmd_pi_o <= '0;
+        rcmd_pi_o <= '0;
+      end
     end
   end
 endmodule

@@ -2,7 +2,8 @@
 //
 // Event ring: takes one event at a time, writes it and then its interrupt into the egress, so that
 // the interrupt finds the event and everything before it in host memory. No consumer index: the ring
-// is as large as the sum of its sources, each of which keeps its own sticky bit.
+// is as large as the sum of its sources, each of which keeps its own sticky bit; only
+// CQ_FIRE, which users re-arm, looks at crowded_o first.
 module ordma_event #(
   parameter int unsigned N = 5,
   parameter int unsigned W = 3
@@ -12,12 +13,16 @@ module ordma_event #(
   input logic [63:0] time_i,
   input logic [63:0] eq_base_i,
   input logic [4:0] eq_log_i,
+  input logic [23:0] eq_ci_i,       // events below it were read
+  input logic start_i,              // the ring begins anew
   input logic [N-1:0] valid_i,
   input logic [N*ordma_pkg::EventW-1:0] event_i,
   output logic [N-1:0] ready_o,
   output logic eg_valid_o,
   output ordma_pkg::eg_beat_t eg_o,
   input logic eg_ready_i,
+  output logic [23:0] index_o,      // of the event that is taken
+  output logic crowded_o,           // more than half full: users' notifications wait
   output logic cnt_event_o,
   output logic busy_o
 );
@@ -29,11 +34,14 @@ module ordma_event #(
   logic [63:0] time_q;
   logic [23:0] wptr_q;
   ordma_hw_pkg::event_t rec;
-  logic [23:0] slot;
+  logic [23:0] slot, fill;
 
   assign take = state_q == Idle && arb_valid;
   assign busy_o = state_q != Idle;
   assign cnt_event_o = take;
+  assign index_o = wptr_q;
+  assign fill = wptr_q - eq_ci_i;
+  assign crowded_o = {1'b0, fill} > (25'd1 << eq_log_i >> 1);
   assign slot = wptr_q & ~(24'hff_ffff << eq_log_i);
 
   ordma_arb #(.N(N), .W(W)) u_arb (
@@ -88,6 +96,7 @@ module ordma_event #(
         end
         default: if (eg_ready_i) state_q <= Idle;
       endcase
+      if (start_i) wptr_q <= '0;
     end
   end
 endmodule

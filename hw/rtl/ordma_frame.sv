@@ -3,7 +3,7 @@
 // Puts frames together: headers, payload, pad, ICRC. Responses (ACK, NAK) go before requests; both
 // leave whole. A frame starts only when its payload is here, so the wire never waits inside a frame;
 // a payload that could not be read is dropped with its headers.
-// Per frame: 4 cycles for the headers, one per beat, 2 for the tail. A frame over IPv6 leaves when its
+// Per frame: 6 cycles for the headers, one per beat, 4 for the tail. A frame over IPv6 leaves when its
 // UDP checksum, which covers everything up to the ICRC, is known and patched into the first beats.
 module ordma_frame (
   input logic clk_i,
@@ -35,7 +35,7 @@ module ordma_frame (
   output logic busy_o
 );
   localparam int unsigned FifoLog = 8;  // beats; two frames of 4 KiB and their headers
-  typedef enum logic [3:0] { Idle, Build, Head, Pay, Pad, Last, Seal, Spill, Drop } state_e;
+  typedef enum logic [3:0] { Idle, Build, Head, Pay, Pad, Last, Seal, Spill, Sum, Drop } state_e;
   state_e state_q;
 
   ordma_pkg::tx_desc_t d_q;
@@ -67,12 +67,12 @@ module ordma_frame (
 
   assign ack_turn = ack_valid_i;
   assign req_turn = !ack_valid_i && req_valid_i && (req_i.pay_len == '0 || pay_pkt_i);
-  assign space = !out_used[FifoLog] && out_used[FifoLog:0] < 9'd180;
+  assign space = !out_used[FifoLog] && out_used < 9'd180 && !tok_full;
   assign ack_pop_o = state_q == Idle && space && ack_turn;
   assign req_pop_o = state_q == Idle && space && req_turn;
   assign gid_addr_o = d_q.gid;
   assign pad = 2'd0 - d_q.pay_len[1:0];
-  assign busy_o = state_q != Idle || !out_empty || hold_q;
+  assign busy_o = state_q != Idle || !out_empty || hold_q || sum_done_q;
   assign cnt_packet_o = state_q == Last;
   assign cnt_bytes_o = d_q.pay_len;
 
@@ -147,8 +147,69 @@ module ordma_frame (
     .clk_i, .rst_ni, .push_i(out_push), .data_i({out_last, out_count, out_data}), .full_o(out_full),
     .pop_i(o_valid_o && o_ready_i), .data_o(out_r), .empty_o(out_empty), .count_o(out_used)
   );
-  assign {o_last_o, o_count_o, o_data_o} = out_r;
-  assign o_valid_o = !out_empty;
+  assign {o_last_o, o_count_o, out_word} = out_r;
+  assign o_valid_o = !out_empty && !tok_empty;
+
+  // ---------------------------------------------------------------- UDP checksum, IPv6 only
+  // A frame leaves when its token is there: at its first beat over IPv4, over IPv6 when the checksum
+  // of everything from the addresses to the ICRC is known. Sums are in memory byte order throughout.
+  logic [511:0] out_word, summed;
+  logic [16:0] tok_r;
+  logic tok_push, tok_full, tok_empty, sum_first_q, sum_done_q, out_second_q, out_start_q;
+  logic [7:0] tok_count;
+  logic [31:0] sum_q, beat_sum;
+  logic [19:0] fold;
+  logic [15:0] udp_len, csum;
+
+  assign udp_len = 16'd24 + {11'd0, d_q.ext_len} + {3'd0, d_q.pay_len} + {14'd0, pad} + 16'd17;
+  always_comb begin
+    summed = '0;
+    beat_sum = '0;
+    if (out_push && !gid_i.ipv4) begin
+      summed = out_data;
+      // Up to and including the hop limit.
+      if (sum_first_q) summed[175:0] = '0;
+      if (sum_first_q && gid_i.has_vlan) summed[207:176] = '0;
+      for (int unsigned i = 0; i < 32; i++) beat_sum = beat_sum + {16'd0, summed[16*i +: 16]};
+    end
+    fold = '0;
+    if (sum_done_q) begin
+      fold = {4'd0, sum_q[15:0]} + {4'd0, sum_q[31:16]} + {4'd0, udp_len[7:0], udp_len[15:8]};
+      fold = {4'd0, fold[15:0]} + {16'd0, fold[19:16]};
+      fold = {4'd0, fold[15:0]} + {16'd0, fold[19:16]};
+    end
+    csum = (fold[15:0] == 16'hffff) ? 16'hffff : ~fold[15:0];
+  end
+  assign tok_push = gid_i.ipv4 ? out_push && sum_first_q : sum_done_q;
+  ordma_fifo #(.W(17), .Log(7)) u_tokens (
+    .clk_i, .rst_ni, .push_i(tok_push), .data_i({gid_i.has_vlan && !gid_i.ipv4, gid_i.ipv4 ? 16'd0 : csum}),
+    .full_o(tok_full), .pop_i(o_valid_o && o_ready_i && o_last_o), .data_o(tok_r), .empty_o(tok_empty), .count_o(tok_count)
+  );
+  // The checksum ends the first beat, or begins the second behind a VLAN tag.
+  always_comb begin
+    o_data_o = out_word;
+    if (out_start_q && !tok_r[16] && tok_r[15:0] != '0) o_data_o[511:480] = {out_word[511:496], tok_r[15:0]};
+    if (out_second_q && tok_r[16]) o_data_o[15:0] = tok_r[15:0];
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      sum_first_q <= 1'b1;
+      sum_done_q <= 1'b0;
+      sum_q <= '0;
+      out_start_q <= 1'b1;
+      out_second_q <= 1'b0;
+    end else begin
+      sum_done_q <= out_push && out_last && !gid_i.ipv4;
+      if (out_push) begin
+        sum_first_q <= out_last;
+        sum_q <= (sum_first_q ? 32'd0 : sum_q) + beat_sum;
+      end
+      if (o_valid_o && o_ready_i) begin
+        out_start_q <= o_last_o;
+        out_second_q <= out_start_q && !o_last_o;
+      end
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -191,7 +252,8 @@ module ordma_frame (
           seal_count_q <= fill_q;
           state_q <= Seal;
         end
-        Seal: state_q <= (seal_count_q > 7'd60) ? Spill : Idle;
+        Seal: state_q <= (seal_count_q > 7'd60) ? Spill : Sum;
+        Spill: state_q <= Sum;
         Drop: if (pay_last_i) state_q <= Idle;
         default: state_q <= Idle;
       endcase
@@ -210,5 +272,5 @@ module ordma_frame (
   end
 
   logic unused_full;
-  assign unused_full = out_full;
+  assign unused_full = ^{out_full, tok_count};
 endmodule

@@ -70,7 +70,7 @@ module ordma_nic #(
 );
   localparam int unsigned QL = ordma_pkg::QpLog;
   localparam int unsigned NumEg = 6;
-  localparam int unsigned NumEv = 5;
+  localparam int unsigned NumEv = 6;
 
   generate
     if (DATA_W != 512) begin : gen_width
@@ -84,13 +84,18 @@ module ordma_nic #(
   logic [7:0] fatal_reason;
   logic [63:0] cmd_base, rsp_base, rcmd_base, eq_base;
   logic [4:0] cmd_log, rcmd_log, eq_log;
+  logic [23:0] eq_ci, ev_index;
+  logic start, link, ev_crowded;
+  ordma_pkg::event_t ev_regs;
+  logic [NumEv-1:0] ev_valid, ev_ready;
 
   ordma_regs #(.DATA_W(DATA_W)) u_regs (
     .clk_i, .rst_ni, .time_i, .mac_i, .guid_i, .port_mtu_i, .port_speed_i, .engine_i,
     .we_i(reg_we_i), .waddr_i(reg_waddr_i), .wdata_i(reg_wdata_i), .raddr_i(reg_raddr_i), .rdata_o(reg_rdata_o),
     .quiet_i(quiet), .fatal_i(fatal), .fatal_reason_i(fatal_reason), .halt_o(halt), .clear_o(clear),
     .cmd_base_o(cmd_base), .rsp_base_o(rsp_base), .rcmd_base_o(rcmd_base), .eq_base_o(eq_base),
-    .cmd_log_o(cmd_log), .rcmd_log_o(rcmd_log), .eq_log_o(eq_log),
+    .cmd_log_o(cmd_log), .rcmd_log_o(rcmd_log), .eq_log_o(eq_log), .eq_ci_o(eq_ci), .start_o(start), .link_o(link),
+    .ev_valid_o(ev_valid[5]), .ev_o(ev_regs), .ev_ready_i(ev_ready[5]), .ev_index_i(ev_index),
     .status_o(reg_status_o), .reset_echo_o(reg_reset_echo_o), .busy_o(regs_busy)
   );
   // Reset net of everything behind the registers; registered, so it is free of glitches.
@@ -135,13 +140,13 @@ module ordma_nic #(
   assign wr_data_o = wr_beat.data;
 
   // ---------------------------------------------------------------- events
-  logic [NumEv-1:0] ev_valid, ev_ready;
   ordma_pkg::event_t ev_db, ev_cq, ev_cpl, ev_rx, ev_cmd;
   logic ev_busy, cnt_event;
   ordma_event #(.N(NumEv), .W(3)) u_event (
-    .clk_i, .rst_ni(rst_n), .time_i, .eq_base_i(eq_base), .eq_log_i(eq_log), .valid_i(ev_valid),
-    .event_i({ev_cmd, ev_rx, ev_cpl, ev_cq, ev_db}), .ready_o(ev_ready),
-    .eg_valid_o(eg_valid[2]), .eg_o(eg_event), .eg_ready_i(eg_ready[2]), .cnt_event_o(cnt_event), .busy_o(ev_busy)
+    .clk_i, .rst_ni(rst_n), .time_i, .eq_base_i(eq_base), .eq_log_i(eq_log), .eq_ci_i(eq_ci), .start_i(start),
+    .valid_i(ev_valid), .event_i({ev_regs, ev_cmd, ev_rx, ev_cpl, ev_cq, ev_db}), .ready_o(ev_ready),
+    .eg_valid_o(eg_valid[2]), .eg_o(eg_event), .eg_ready_i(eg_ready[2]),
+    .index_o(ev_index), .crowded_o(ev_crowded), .cnt_event_o(cnt_event), .busy_o(ev_busy)
   );
 
   // ---------------------------------------------------------------- tables
@@ -201,7 +206,8 @@ module ordma_nic #(
     .qp_addr_i(qp_cmd), .qp_i(dbqp), .cq_we_i(dbcq_we), .cq_addr_i(dbcq.number[ordma_pkg::CqLog-1:0]), .cq_i(dbcq),
     .pi_we_o(pi_we), .pi_rq_o(pi_rq), .pi_qp_o(db_qp), .pi_o(pi), .pi_clear_o(pi_clear),
     .sq_wake_o(sq_ring), .rq_wake_o(rq_ring), .arm_we_o(arm_we), .arm_cq_o(arm_cq), .arm_o(arm),
-    .cmd_pi_o(cmd_pi), .rcmd_pi_o(rcmd_pi), .ev_valid_o(ev_valid[0]), .ev_o(ev_db), .ev_ready_i(ev_ready[0]),
+    .cmd_pi_o(cmd_pi), .rcmd_pi_o(rcmd_pi), .start_i(start), .eq_ci_i(eq_ci), .ev_index_i(ev_index),
+    .ev_valid_o(ev_valid[0]), .ev_o(ev_db), .ev_ready_i(ev_ready[0]),
     .eg_valid_o(eg_valid[5]), .eg_o(eg_db), .eg_ready_i(eg_ready[5]),
     .cnt_word_o(cnt_db), .cnt_refused_o(cnt_refused), .busy_o(db_busy)
   );
@@ -217,7 +223,7 @@ module ordma_nic #(
   logic [ordma_pkg::CntLog-1:0] cnt_addr;
   logic [63:0] cnt_data;
   ordma_cmd u_cmd (
-    .clk_i, .rst_ni(rst_n), .time_i, .halt_i(halt), .cmd_base_i(cmd_base), .rsp_base_i(rsp_base), .cmd_log_i(cmd_log),
+    .clk_i, .rst_ni(rst_n), .time_i, .halt_i(halt), .start_i(start), .cmd_base_i(cmd_base), .rsp_base_i(rsp_base), .cmd_log_i(cmd_log),
     .rcmd_base_i(rcmd_base), .rcmd_log_i(rcmd_log), .cmd_pi_i(cmd_pi), .rcmd_pi_i(rcmd_pi), .max_mtu_i(max_mtu),
     .rd_valid_o(rd_valid[ordma_pkg::RdCmd]), .rd_req_o(rq_cmd), .rd_ready_i(rd_ready[ordma_pkg::RdCmd]),
     .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdCmd]), .rd_rsp_data_i(rd_data), .rd_rsp_last_i(rd_last), .rd_rsp_err_i(rd_err),
@@ -258,7 +264,7 @@ module ordma_nic #(
     .rd_valid_o(rd_valid[ordma_pkg::RdCq]), .rd_req_o(rq_cq), .rd_ready_i(rd_ready[ordma_pkg::RdCq]),
     .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdCq]), .rd_rsp_data_i(rd_data[63:0]), .rd_rsp_err_i(rd_err),
     .eg_valid_o(eg_valid[1]), .eg_o(eg_cq), .eg_ready_i(eg_ready[1]),
-    .ev_valid_o(ev_valid[1]), .ev_o(ev_cq), .ev_ready_i(ev_ready[1]), .cnt_overflow_o(cnt_overflow), .busy_o(cq_busy)
+    .ev_valid_o(ev_valid[1]), .ev_o(ev_cq), .ev_ready_i(ev_ready[1]), .ev_crowded_i(ev_crowded), .cnt_overflow_o(cnt_overflow), .busy_o(cq_busy)
   );
   logic unused_cqxl_mr;
   logic [ordma_pkg::MrLog-1:0] unused_cqxl_idx;
@@ -346,6 +352,31 @@ module ordma_nic #(
     end
   end
 
+  // Link down: frames are lost whole, in both directions.
+  logic frame_valid, frame_ready, tx_mid_q, tx_lost_q, tx_lost, rx_mid_q, rx_lost_q, rx_lost, parse_ready;
+  assign tx_lost = tx_mid_q ? tx_lost_q : !link;
+  assign rx_lost = rx_mid_q ? rx_lost_q : !link;
+  assign tx_valid_o = frame_valid && !tx_lost;
+  assign frame_ready = tx_ready_i || tx_lost;
+  assign rx_ready_o = rx_lost || parse_ready;
+  always_ff @(posedge clk_i or negedge rst_n) begin
+    if (!rst_n) begin
+      tx_mid_q <= 1'b0;
+      tx_lost_q <= 1'b0;
+      rx_mid_q <= 1'b0;
+      rx_lost_q <= 1'b0;
+    end else begin
+      if (frame_valid && frame_ready) begin
+        tx_mid_q <= !tx_last_o;
+        tx_lost_q <= tx_lost;
+      end
+      if (rx_valid_i && rx_ready_o) begin
+        rx_mid_q <= !rx_last_i;
+        rx_lost_q <= rx_lost;
+      end
+    end
+  end
+
   logic a_push, a_full, a_empty, a_pop, cnt_tx;
   logic [2:0] a_count;
   logic [ordma_pkg::LenW-1:0] cnt_tx_bytes;
@@ -358,7 +389,7 @@ module ordma_nic #(
     .clk_i, .rst_ni(rst_n), .ack_valid_i(!a_empty), .ack_i(a_r), .ack_pop_o(a_pop), .req_valid_i(!d_empty), .req_i(d_r),
     .req_pop_o(d_pop), .gid_addr_o(gid_tx_addr), .gid_i(gid_tx), .pay_pkt_i(pay_pkt), .pay_err_i(pay_err),
     .pay_data_i(pay_data), .pay_count_i(pay_count), .pay_last_i(pay_last), .pay_pop_o(pay_pop),
-    .o_valid_o(tx_valid_o), .o_ready_i(tx_ready_i), .o_data_o(tx_data_o), .o_count_o(tx_count_o), .o_last_o(tx_last_o),
+    .o_valid_o(frame_valid), .o_ready_i(frame_ready), .o_data_o(tx_data_o), .o_count_o(tx_count_o), .o_last_o(tx_last_o),
     .cnt_packet_o(cnt_tx), .cnt_bytes_o(cnt_tx_bytes), .busy_o(frame_busy)
   );
 
@@ -368,7 +399,7 @@ module ordma_nic #(
   logic [511:0] ring_data;
   ordma_pkg::rx_desc_t rx_desc;
   ordma_rx_parse u_parse (
-    .clk_i, .rst_ni(rst_n), .i_valid_i(rx_valid_i), .i_ready_o(rx_ready_o), .i_data_i(rx_data_i), .i_count_i(rx_count_i),
+    .clk_i, .rst_ni(rst_n), .i_valid_i(rx_valid_i && !rx_lost), .i_ready_o(parse_ready), .i_data_i(rx_data_i), .i_count_i(rx_count_i),
     .i_last_i(rx_last_i), .desc_valid_o(rd_desc_valid), .desc_o(rx_desc), .desc_pop_i(rd_desc_pop),
     .ring_re_i(ring_re), .ring_addr_i(ring_addr), .ring_data_o(ring_data),
     .cnt_malformed_o(cnt_malformed), .cnt_icrc_o(cnt_icrc), .cnt_other_o(cnt_other), .busy_o(parse_busy)

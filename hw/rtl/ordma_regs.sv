@@ -33,11 +33,18 @@ module ordma_regs #(
   output logic [4:0] cmd_log_o,
   output logic [4:0] rcmd_log_o,
   output logic [4:0] eq_log_o,
+  output logic [23:0] eq_ci_o,
+  output logic start_o,            // ENABLE went to 1: rings begin anew
+  output logic link_o,
+  output logic ev_valid_o,         // PORT
+  output ordma_pkg::event_t ev_o,
+  input logic ev_ready_i,
+  input logic [23:0] ev_index_i,
   output logic [63:0] status_o,
   output logic [63:0] reset_echo_o,
   output logic busy_o
 );
-  localparam logic [31:0] Caps = ordma_hw_pkg::CapRc;
+  localparam logic [31:0] Caps = ordma_hw_pkg::CapRc | ordma_hw_pkg::CapIpv6;
   localparam logic [31:0] BuildNumber = 32'd1;
   typedef enum logic [1:0] { Run, Drain, Clear, Echo } state_e;
   state_e state_q;
@@ -46,11 +53,21 @@ module ordma_regs #(
   logic ready_q, fatal_q;
   logic [7:0] reason_q;
   logic [63:0] cmd_base_q, rsp_base_q, rcmd_base_q, eq_base_q;
-  logic [31:0] cmd_log_q, rcmd_log_q, eq_log_q;
+  logic [31:0] cmd_log_q, rcmd_log_q, eq_log_q, eq_ci_q;
+  logic link_told_q, told_q;     // the link state last reported; its event is still unread
+  logic [23:0] told_at_q, told_ago;
 
   assign halt_o = state_q != Run || !enable_q[0] || fatal_q;
   assign clear_o = state_q == Clear;
-  assign busy_o = state_q != Run || ready_q != (enable_q[0] && !fatal_q);
+  assign eq_ci_o = eq_ci_q[23:0];
+  assign link_o = link_q[0];
+  assign told_ago = eq_ci_q[23:0] - told_at_q;
+  assign ev_valid_o = !halt_o && ready_q && link_q[0] != link_told_q && (!told_q || (told_ago != '0 && !told_ago[23]));
+  always_comb begin
+    ev_o = '0;
+    ev_o.kind = ordma_hw_pkg::EventTypePort;
+  end
+  assign busy_o = ev_valid_o || state_q != Run || ready_q != (enable_q[0] && !fatal_q);
   assign status_o = {48'd0, reason_q, 5'd0, link_q[0], fatal_q, ready_q};
   assign cmd_base_o = cmd_base_q;
   assign rsp_base_o = rsp_base_q;
@@ -94,6 +111,7 @@ module ordma_regs #(
       ordma_hw_pkg::RegEqBase: rdata_o = eq_base_q;
       ordma_hw_pkg::RegEqLog: rdata_o = {32'd0, eq_log_q};
       ordma_hw_pkg::RegLinkCtrl: rdata_o = link_q;
+      ordma_hw_pkg::RegEqCi: rdata_o = {32'd0, eq_ci_q};
       ordma_hw_pkg::RegClock: rdata_o = time_i;
       default: ;
     endcase
@@ -117,11 +135,25 @@ module ordma_regs #(
       cmd_log_q <= '0;
       rcmd_log_q <= '0;
       eq_log_q <= '0;
+      eq_ci_q <= '0;
+      link_told_q <= 1'b0;
+      told_q <= 1'b0;
+      told_at_q <= '0;
+      start_o <= 1'b0;
     end else begin
+      start_o <= 1'b0;
       if (we_i) begin
         case (waddr_i)
           ordma_hw_pkg::RegReset: reset_q <= wdata_i;
-          ordma_hw_pkg::RegEnable: enable_q <= wdata_i;
+          ordma_hw_pkg::RegEnable: begin
+            enable_q <= wdata_i;
+            if (wdata_i[0] && !enable_q[0]) begin
+              start_o <= 1'b1;
+              eq_ci_q <= '0;
+              told_q <= 1'b0;
+              link_told_q <= link_q[0];
+            end
+          end
           ordma_hw_pkg::RegCmdBase: cmd_base_q <= wdata_i;
           ordma_hw_pkg::RegCmdRsp: rsp_base_q <= wdata_i;
           ordma_hw_pkg::RegCmdLog: cmd_log_q <= wdata_i[31:0];
@@ -130,12 +162,18 @@ module ordma_regs #(
           ordma_hw_pkg::RegEqBase: eq_base_q <= wdata_i;
           ordma_hw_pkg::RegEqLog: eq_log_q <= wdata_i[31:0];
           ordma_hw_pkg::RegLinkCtrl: link_q <= wdata_i;
+          ordma_hw_pkg::RegEqCi: eq_ci_q <= wdata_i[31:0];
           default: ;
         endcase
       end
       if (fatal_i && !fatal_q && state_q == Run) begin
         fatal_q <= 1'b1;
         reason_q <= fatal_reason_i;
+      end
+      if (ev_valid_o && ev_ready_i) begin
+        link_told_q <= link_q[0];
+        told_q <= 1'b1;
+        told_at_q <= ev_index_i;
       end
       if (!halt_o) ready_q <= 1'b1;
       else if (quiet_i) ready_q <= 1'b0;
@@ -158,6 +196,7 @@ module ordma_regs #(
         default: begin
           reset_echo_o <= reset_q;
           enable_q <= '0;
+          link_q <= '0;
           fatal_q <= 1'b0;
           reason_q <= '0;
           ready_q <= 1'b0;

@@ -218,11 +218,13 @@ module ordma_responder (
     if (state_q == Post) begin
       cqe.wr_id = rqe.wr_id;
       cqe.qpn = attr.qpn;
-      cqe.opcode = is_write ? ordma_hw_pkg::WcOpRecvRdmaWithImm : ordma_hw_pkg::WcOpRecv;
+      cqe.opcode = ordma_hw_pkg::WcOpRecv;
       cqe.wqe_index = rq_q.ci[15:0];
       cqe.status = status_q;
       cqe.is_recv = 1'b1;
       if (status_q == ordma_hw_pkg::WcStatusSuccess) begin
+        if (is_write) cqe.opcode = ordma_hw_pkg::WcOpRecvRdmaWithImm;
+        cqe.sl = {5'd0, desc_i.tclass[7:5]};
         cqe.byte_len = rq_q.placed;
         cqe.imm = (has_imm || has_inv) ? imm : 32'd0;
         cqe.has_imm = has_imm;
@@ -417,17 +419,10 @@ module ordma_responder (
             rq_q.left <= is_write ? reth.dma_len : 32'd0;
           end
           state_q <= needs_rqe ? RqeXlate : Segment;
-          if (seq_bad || len_bad) begin
+          if (seq_bad || len_bad || (is_write && (attr.access & ordma_hw_pkg::AccessRemoteWrite) == '0)) begin
             syn_q <= ordma_hw_pkg::AethSyndromeNakInvReq;
             ev_kind_q <= ordma_hw_pkg::EventTypeQpAsync;
             ev_code_q <= ordma_hw_pkg::AsyncCodeReqErr;
-            fatal_q <= 1'b1;
-            state_q <= Finish;
-          end else if (is_write && (attr.access & ordma_hw_pkg::AccessRemoteWrite) == '0) begin
-            syn_q <= ordma_hw_pkg::AethSyndromeNakAccess;
-            ev_kind_q <= ordma_hw_pkg::EventTypeQpAsync;
-            ev_code_q <= ordma_hw_pkg::AsyncCodeAccessErr;
-            cnt_o[ordma_hw_pkg::CounterRespRemoteAccessErrors[5:0]] <= 1'b1;
             fatal_q <= 1'b1;
             state_q <= Finish;
           end else if (needs_rqe && rq_q.ci == rq_pi_q) begin

@@ -177,6 +177,8 @@ void Host::start() {
     hw::set(c, g::valid, 1);
     hw::set(c, g::ipv4, !world.ipv6);
     std::copy(gid.begin(), gid.end(), hw::raw(std::span<std::byte>(c), g::gid).begin());
+    hw::set(c, g::has_vlan, world.vlan);
+    hw::set(c, g::vlan, 77);
     hw::set(c, g::mac, mac_of(index));
   });
   if (status != hw::CmdStatus::kOk) throw std::runtime_error("bench: GID_SET failed");
@@ -226,6 +228,7 @@ std::optional<Event> Host::event() {
   const bool phase = (eq_ci_ >> kEqLog & 1) == 0;
   if ((hw::get(e, hw::event::phase) != 0) != phase) return std::nullopt;
   ++eq_ci_;
+  engine->register_write(hw::reg::kEqCi, eq_ci_);
   namespace h = hw::event;
   return Event{static_cast<hw::EventType>(hw::get(e, h::type_)), static_cast<std::uint8_t>(hw::get(e, h::code)),
                static_cast<std::uint32_t>(hw::get(e, h::number)), static_cast<std::uint32_t>(hw::get(e, h::psn)),
@@ -246,8 +249,8 @@ std::vector<std::uint64_t> Host::counters() {
 
 // ---------------------------------------------------------------- world
 
-World::World(const std::function<std::unique_ptr<Engine>(const EngineConfig&, HostPort&)>& m, bool v6)
-    : make(m), ipv6(v6) {
+World::World(const std::function<std::unique_ptr<Engine>(const EngineConfig&, HostPort&)>& m, bool v6, bool tagged)
+    : make(m), ipv6(v6), vlan(tagged) {
   for (int i = 0; i < 2; ++i) {
     EngineConfig config;
     config.mac = mac_of(i);

@@ -121,7 +121,7 @@ using Filter = std::function<bool(int from, const Decoded&, Frame&)>;  // false:
 class World {
  public:
   explicit World(const std::function<std::unique_ptr<Engine>(const EngineConfig&, HostPort&)>& make,
-                 bool ipv6 = false);
+                 bool ipv6 = false, bool vlan = false);
   // Runs until `done`, at most `limit` rounds; false when it never became true.
   bool run(const std::function<bool()>& done, unsigned limit = 20000);
   void settle(unsigned limit = 20000);
@@ -138,6 +138,7 @@ class World {
   std::uint64_t not_roce = 0;
   std::vector<std::pair<int, Decoded>> log;
   bool ipv6 = false;
+  bool vlan = false;
 
  private:
   std::deque<std::pair<int, Frame>> wire_;

@@ -15,12 +15,13 @@ struct PairSpec {
   unsigned cq_log = 6;
   std::uint64_t silence = 0;
   bool ipv6 = false;
+  bool vlan = false;
   QpSpec qp{};
 };
 
 struct Pair {
   using Make = std::function<std::unique_ptr<Engine>(const EngineConfig&, HostPort&)>;
-  explicit Pair(const Make& make, PairSpec s = {}) : world(make, s.ipv6) {
+  explicit Pair(const Make& make, PairSpec s = {}) : world(make, s.ipv6, s.vlan) {
     for (int i = 0; i < 2; ++i) {
       Host& h = *world.hosts[static_cast<std::size_t>(i)];
       REQUIRE(h.command(hw::CmdOp::kPageOpen, 1, [](auto& c) { hw::set(c, hw::cmd_page::uctx, 1); }) == hw::CmdStatus::kOk);

@@ -45,6 +45,25 @@ TEST_CASE("SEND, one packet") {
   p.check_wire();
 }
 
+TEST_CASE("IPv6, with and without a VLAN tag") {
+  const bool vlan = GENERATE(false, true);
+  Pair p(make_rtl, {.mtu_log = 10, .ipv6 = true, .vlan = vlan});
+  for (const std::uint32_t size : {0u, 1u, 2u, 3u, 4u, 100u, 1024u, 1025u, 3000u}) {
+    INFO("size " << size);
+    const auto data = pattern(size, size + 1);
+    put(p.a(), p.ra, 10, data);
+    std::vector<Sge> sges;
+    if (size != 0) sges.push_back({p.ra.iova + 10, size, p.ra.key});
+    p.qa->post({.op = hw::WqeOp::kWrite, .sges = sges, .remote_addr = p.rb.iova + 5, .rkey = p.rb.key});
+    p.qa->ring_sq();
+    const auto s = p.ca->wait();
+    REQUIRE(s);
+    REQUIRE(s->status == hw::WcStatus::kSuccess);
+    CHECK(get(p.b(), p.rb, 5, size) == data);
+  }
+  p.check_wire();
+}
+
 TEST_CASE("sizes, MTUs, operations: SEND and WRITE arrive whole") {
   const unsigned mtu_log = GENERATE(8u, 10u, 12u);
   const auto level = GENERATE(hw::BufLevel::kDirect, hw::BufLevel::kList, hw::BufLevel::kTree);
