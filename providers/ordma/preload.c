@@ -7,7 +7,9 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "native_proto.h"
@@ -66,6 +68,15 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 		return ops->destroy(channel);
 	real = in_libibverbs("ibv_destroy_comp_channel");
 	return real ? real(channel) : ENOSYS;
+}
+
+/* `ordma pair` shows the server's lines as they come, although they go through a pipe. */
+static __attribute__((constructor)) void choose_buffering(void)
+{
+	const char *mode = secure_getenv("ORDMA_STDOUT");
+
+	if (mode && !strcmp(mode, "line"))
+		setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
 /*

@@ -35,12 +35,22 @@ std::set<std::string> listening_inodes() {
   return inodes;
 }
 
-bool listens(pid_t pid) {
+// Wrappers (timeout, strace, sh) have the program as child or grandchild.
+constexpr unsigned kDepth = 3;
+
+bool listens(pid_t pid, unsigned depth) {
   const auto inodes = listening_inodes();
+  const std::string proc = "/proc/" + std::to_string(pid);
   std::error_code ec;
-  for (const auto& fd : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd", ec)) {
+  for (const auto& fd : fs::directory_iterator(proc + "/fd", ec)) {
     const std::string target = fs::read_symlink(fd.path(), ec).string();
     if (target.starts_with("socket:[") && inodes.contains(target.substr(8, target.size() - 9))) {
+      return true;
+    }
+  }
+  std::ifstream children(proc + "/task/" + std::to_string(pid) + "/children");
+  for (pid_t child = 0; depth > 1 && children >> child;) {
+    if (listens(child, depth - 1)) {
       return true;
     }
   }
@@ -55,15 +65,18 @@ bool ended(pid_t pid) {
 
 }  // namespace
 
-bool wait_for_listener(pid_t pid, std::chrono::milliseconds limit) {
+Listener wait_for_listener(pid_t pid, std::chrono::milliseconds limit) {
   const auto end = std::chrono::steady_clock::now() + limit;
-  while (std::chrono::steady_clock::now() < end && !ended(pid)) {
-    if (listens(pid)) {
-      return true;
+  while (std::chrono::steady_clock::now() < end) {
+    if (ended(pid)) {
+      return Listener::kEnded;
+    }
+    if (listens(pid, kDepth)) {
+      return Listener::kListens;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  return false;
+  return Listener::kTimeout;
 }
 
 }  // namespace ordma::cli

@@ -7,8 +7,10 @@
 
 namespace ordma::cli {
 
-// Waits until process `pid` (a child of ours) listens on a TCP socket, or ended, or the time is over.
-// Perftest and the pingpongs exchange addresses over TCP, so then a client may start.
-bool wait_for_listener(pid_t pid, std::chrono::milliseconds limit);
+enum class Listener { kListens, kEnded, kTimeout };
+
+// Waits until process `pid` (a child of ours) or a child of it listens on a TCP socket. Perftest and the
+// pingpongs exchange addresses over TCP, so then a client may start. Does not reap.
+Listener wait_for_listener(pid_t pid, std::chrono::milliseconds limit);
 
 }  // namespace ordma::cli

@@ -118,8 +118,11 @@ int main(int argc, char** argv) {
   try {
     app.parse(ours);
   } catch (const CLI::ParseError& e) {
-    const int rc = app.exit(e);
-    return rc == 0 ? 0 : kExitOurs;
+    if (e.get_exit_code() == 0) {
+      return app.exit(e);
+    }
+    fmt::print(stderr, "ordma: {}; `ordma --help` lists what there is\n", e.what());
+    return kExitOurs;
   }
   parts.erase(parts.begin());
   try {

@@ -172,7 +172,7 @@ void check_same(const NetworkInfo& running, const NetOptions& options) {
   } else if (options.nics > running.nics) {
     differs = std::to_string(running.nics) + " NICs";
   } else if (!options.fabric.empty() && wanted(options).fabric != running.fabric) {
-    differs = "fabric '" + running.fabric + "'";
+    differs = running.fabric.empty() ? "a plain fabric" : "fabric '" + running.fabric + "'";
   } else if (!options.pcap.empty() && wanted(options).pcap != running.pcap) {
     differs = running.pcap.empty() ? "no capture" : "capture " + running.pcap;
   }

@@ -2,26 +2,17 @@
 #include "run.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 
-#include "listener.hpp"
 #include "paths.hpp"
 #include "sandbox.hpp"
 
 namespace ordma::cli {
 namespace {
-
-constexpr auto kServerStart = std::chrono::seconds(20);
-constexpr auto kServerGrace = std::chrono::seconds(20);
 
 void print_network(const Network& net, const char* mode) {
   const NetworkInfo& i = net.info;
@@ -49,10 +40,16 @@ void set_environment(const Network& net, Sandbox mode) {
   if (mode == Sandbox::kPreload) {
     ::setenv("ORDMA_SYSFS", net.sysfs.c_str(), 1);
     ::setenv("SYSFS_PATH", net.sysfs.c_str(), 1);
+  } else {
+    // Left by an outer `ordma run --preload`, they would lead past what is mounted.
+    ::unsetenv("ORDMA_SYSFS");
+    ::unsetenv("SYSFS_PATH");
   }
 }
 
-[[noreturn]] void exec_command(Command command) {
+}  // namespace
+
+void exec_command(Command command) {
   if (command.empty()) {
     const char* shell = std::getenv("SHELL");
     command = {shell != nullptr && *shell != 0 ? shell : "/bin/sh"};
@@ -67,48 +64,7 @@ void set_environment(const Network& net, Sandbox mode) {
   ::_exit(kExitOurs);
 }
 
-int exit_status(int status) {
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-// The two ends find their NICs by name in their own arguments.
-void choose_nic(Command& command, unsigned nic) {
-  const bool has = std::any_of(command.begin(), command.end(), [](const std::string& a) {
-    return a == "-d" || a.rfind("--ib-dev", 0) == 0;
-  });
-  if (!has) {
-    command.insert(command.begin() + 1, {"-d", "ordma" + std::to_string(nic)});
-  }
-}
-
-pid_t start(const Command& command) {
-  const pid_t child = ::fork();
-  if (child < 0) {
-    throw Error(std::string("fork: ") + std::strerror(errno));
-  }
-  if (child == 0) {
-    exec_command(command);
-  }
-  return child;
-}
-
-// Gives the server time to end by itself once the client is done, then ends it.
-int reap_server(pid_t server) {
-  const auto end = std::chrono::steady_clock::now() + kServerGrace;
-  int status = 0;
-  while (::waitpid(server, &status, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > end) {
-      fmt::print(stderr, "ordma: the server did not end with its client; stopping it\n");
-      ::kill(server, SIGTERM);
-      ::waitpid(server, &status, 0);
-      break;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return exit_status(status);
-}
-
-Sandbox open_network(Network& net, const NetOptions& options) {
+void open_network(Network& net, const NetOptions& options) {
   std::string why;
   const Sandbox mode = enter_sandbox(net.sysfs, net.info.nics, options.force_preload, why);
   if (!options.quiet) {
@@ -118,40 +74,12 @@ Sandbox open_network(Network& net, const NetOptions& options) {
   set_environment(net, mode);
   // Membership is this open connection: it passes into the command and ends with its last process.
   net.member.release_inheritable();
-  return mode;
 }
-
-}  // namespace
 
 int run_command(const NetOptions& options, const Command& command) {
   Network net = join_or_start(options, false);
   open_network(net, options);
   exec_command(command);
-}
-
-int run_pair(const NetOptions& options, Command server, Command client) {
-  if (server.empty()) {
-    throw Error("pair needs a command: ordma pair -- ib_write_bw");
-  }
-  if (client.empty()) {
-    client = server;
-    client.emplace_back("localhost");
-  }
-  NetOptions wanted = options;
-  wanted.nics = std::max(2u, options.nics);
-  Network net = join_or_start(wanted, false);
-  open_network(net, wanted);
-  choose_nic(server, 0);
-  choose_nic(client, 1);
-  const pid_t server_pid = start(server);
-  wait_for_listener(server_pid, kServerStart);
-  const pid_t client_pid = start(client);
-  int status = 0;
-  while (::waitpid(client_pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  const int client_status = exit_status(status);
-  const int server_status = reap_server(server_pid);
-  return client_status != 0 ? client_status : server_status;
 }
 
 }  // namespace ordma::cli
