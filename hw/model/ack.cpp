@@ -52,6 +52,8 @@ void Requester::advance(Qp& qp, std::uint32_t una) {
   SendSide& s = qp.s;
   s.una = una;
   s.progress_time = nic_.now;
+  s.implied_muted = s.read_probe = false;
+  s.late_psn = una;
   if (s.una == s.max_psn) waiting_.remove(qp);
   retire(qp);
   skip_forward(qp);
@@ -79,20 +81,22 @@ void Requester::on_ack(Qp& qp, const Packet& packet) {
   const std::uint32_t up_to = seq_add(packet.psn, 1);
   // Old news, or an acknowledgement of what was never sent.
   if (seq_sub(up_to, s.una) > seq_sub(s.max_psn, s.una) || up_to == s.una) return;
-  if (acknowledge(qp, up_to)) {
-    nic_.count(hw::Counter::kImpliedNakSeqErr);
-    freeze(qp, hw::EventType::kQpImpliedNak, 0);
-  }
+  if (acknowledge(qp, up_to)) implied_nak(qp);
+}
+
+// After a rewind, responses and acknowledgements of the first attempt may still be on their way and
+// look like new gaps: until there is progress, silence alone reports a second loss.
+void Requester::implied_nak(Qp& qp) {
+  if (qp.s.frozen || qp.s.implied_muted) return;
+  nic_.count(hw::Counter::kImpliedNakSeqErr);
+  freeze(qp, hw::EventType::kQpImpliedNak, 0);
 }
 
 void Requester::on_nak(Qp& qp, const Packet& packet, std::uint8_t syndrome) {
   SendSide& s = qp.s;
   // A NAK names the first PSN that was not taken.
   if (seq_sub(packet.psn, s.una) >= seq_sub(s.max_psn, s.una)) return;
-  if (acknowledge(qp, packet.psn)) {
-    nic_.count(hw::Counter::kImpliedNakSeqErr);
-    return freeze(qp, hw::EventType::kQpImpliedNak, 0);
-  }
+  if (acknowledge(qp, packet.psn)) return implied_nak(qp);
   if ((syndrome & kKindMask) == raw_value(Nak::kRnr)) {
     nic_.count(hw::Counter::kRnrNakRetryErr);
     return freeze(qp, hw::EventType::kQpRnr, syndrome);
@@ -125,8 +129,10 @@ ReadOp* Requester::match_read(Qp& qp, const Packet& packet, bool atomic) {
   const bool skipped = gap > 0;
   (void)acknowledge(qp, skipped ? next : packet.psn);
   if (skipped) {
-    if (!s.frozen) nic_.count(hw::Counter::kImpliedNakSeqErr);
-    freeze(qp, hw::EventType::kQpImpliedNak, 0);
+    // A stream that falls back is the repeated one: its gaps are new.
+    if (seq_diff(packet.psn, qp.s.late_psn) <= 0) qp.s.implied_muted = false;
+    qp.s.late_psn = packet.psn;
+    implied_nak(qp);
     return nullptr;
   }
   op = oldest_read(qp);
@@ -179,9 +185,10 @@ void Requester::on_read_response(Qp& qp, const Packet& packet) {
   const std::uint64_t done = std::uint64_t{op->received} << qp.attr.mtu_log;
   const std::uint64_t left = op->length - done;
   const bool last = op->received + 1 == op->psns;
-  const bool says_last = opcode == kRcReadRspLast || opcode == kRcReadRspOnly;
   // The response to a repeated request starts afresh, so FIRST and ONLY may come in the middle.
-  if (last != says_last || payload.size() != (last ? left : qp.mtu())) {
+  const bool framed = last ? opcode == kRcReadRspLast || opcode == kRcReadRspOnly
+                           : opcode != kRcReadRspLast;
+  if (!framed || payload.size() != (last ? left : qp.mtu())) {
     return bad_response(qp, *op, hw::WcStatus::kBadRespErr);
   }
   if (scatter(qp, *op, payload) != Fault::kNone) {

@@ -194,7 +194,8 @@ struct Response {
   std::uint8_t syndrome = 0;
   bool duplicate = false;
   bool last = false;  // the QP is in error: nothing follows
-  std::uint32_t psn = 0;
+  std::uint32_t psn = 0;  // READ: of the next response packet
+  std::uint32_t sent = 0;  // READ: response packets before it
   std::uint32_t msn = 0;
   std::uint64_t va = 0;  // READ: next byte; atomic: the value
   std::uint32_t rkey = 0;
@@ -237,6 +238,9 @@ struct SendSide {
   bool frozen = false;
   hw::EventType frozen_by{};
   bool draining = false;
+  bool implied_muted = false;
+  bool read_probe = false;  // ask for the missing packet of a READ alone, see send_read()
+  std::uint32_t late_psn = 0;  // last response that came behind a gap
   std::uint8_t late_nak = 0;  // fatal NAK that came while frozen, reported at the rewind
   std::uint32_t late_nak_psn = 0;
   std::uint64_t not_before = 0;

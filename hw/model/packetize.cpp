@@ -188,19 +188,24 @@ bool Requester::send_data(Qp& qp, const HeaderTemplate& headers) {
   return true;
 }
 
+// Sent again a READ starts at the first packet that is still missing. When the gap was in its
+// responses, that packet is asked for alone and the rest once it is there: asking for everything at
+// once would repeat the same burst, and what hits bursts periodically would hit it for ever.
 void Requester::send_read(Qp& qp, const HeaderTemplate& headers) {
-  TxMsg& tx = qp.s.tx;
-  // Sent again it starts at the first packet that is still missing.
+  SendSide& s = qp.s;
+  TxMsg& tx = s.tx;
   const std::uint64_t done = std::uint64_t{tx.packet} << qp.attr.mtu_log;
+  const std::uint64_t left = tx.length - done;
+  const bool probe = s.read_probe && s.tx_psn == s.una && left > qp.mtu();
   PacketBuilder packet(headers, {.opcode = Roce::kRcReadReq, .ack_req = true,
                                  .dest_qpn = qp.attr.dest_qpn, .psn = qp.s.tx_psn,
                                  .ext = hw::reth::kBytes});
   poke<hw::reth::va>(packet.ext(), hw::get(head_of(tx), hw::wqe::remote_addr) + done);
   poke<hw::reth::rkey>(packet.ext(), hw::get(head_of(tx), hw::wqe::rkey));
-  poke<hw::reth::dma_len>(packet.ext(), tx.length - done);
+  poke<hw::reth::dma_len>(packet.ext(), probe ? qp.mtu() : left);
   nic_.transmit(packet.seal(), 0);
   push_read(qp, false);
-  packet_sent(qp, tx.psns - tx.packet, 0);
+  packet_sent(qp, probe ? 1 : tx.psns - tx.packet, 0);
 }
 
 void Requester::send_atomic(Qp& qp, const HeaderTemplate& headers) {
@@ -223,6 +228,7 @@ void Requester::send_atomic(Qp& qp, const HeaderTemplate& headers) {
 // The response needs the scatter list after the WQE has left the fetch buffer.
 void Requester::push_read(Qp& qp, bool atomic) {
   SendSide& s = qp.s;
+  if (issued(s)) return;  // the rest of one that was asked for in part
   const auto mask = static_cast<std::uint32_t>(s.reads.size()) - 1;
   const std::uint32_t at = (s.rd_head + s.rd_issued) & mask;
   ++s.rd_issued;

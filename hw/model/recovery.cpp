@@ -56,6 +56,9 @@ void Requester::rewind(Qp& qp, std::uint32_t log_index, std::uint32_t psn,
   nic_.count(hw::Counter::kRewinds);
   set_cursor(qp, log_index, psn);
   s.frozen = false;
+  s.implied_muted = true;
+  s.read_probe = s.frozen_by == hw::EventType::kQpImpliedNak;
+  s.late_psn = seq_diff(s.late_psn, s.una) < 0 ? s.una : s.late_psn;
   s.not_before = not_before;
   qp.sticky = static_cast<std::uint8_t>(qp.sticky & ~kStickyRecovery);
   if (s.late_nak != 0) {

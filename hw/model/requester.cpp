@@ -103,7 +103,7 @@ unsigned Requester::serve(Qp& qp, unsigned quota) {
   unsigned used = 0;
   fetch_qp_ = nullptr;
   while (used < quota && may_send(qp)) {
-    if (!qp.s.tx.active && !next_message(qp, quota - used)) break;
+    if (qp.s.tx.active ? !gates(qp, qp.s.tx, false) : !next_message(qp, quota - used)) break;
     const unsigned n = send_packets(qp, quota - used);
     used += n;
     if (qp.s.tx.active && n == 0) break;
@@ -140,6 +140,13 @@ const std::byte* Requester::wqe_at(Qp& qp, std::uint32_t index, unsigned ahead) 
   return fetch_.data.data() + seq_sub(index, fetch_.first) * stride;
 }
 
+// The READ at the cursor has been asked for, in part.
+bool Requester::issued(const SendSide& s) {
+  if (s.rd_issued == 0) return false;
+  const auto mask = static_cast<std::uint32_t>(s.reads.size()) - 1;
+  return s.reads[(s.rd_head + s.rd_issued - 1) & mask].log_index == s.tx_log;
+}
+
 bool Requester::gates(const Qp& qp, const TxMsg& tx, bool fence) const {
   const SendSide& s = qp.s;
   if (qp.type != hw::QpType::kRc) return true;
@@ -152,7 +159,12 @@ bool Requester::gates(const Qp& qp, const TxMsg& tx, bool fence) const {
                     tx.opcode == hw::WqeOp::kFetchAdd;
   const auto most = std::min<std::uint32_t>(qp.attr.max_rd_atomic,
                                             static_cast<std::uint32_t>(s.reads.size()));
-  if (read && s.rd_issued >= most) return false;
+  if (read && issued(s)) {
+    // The rest of a READ waits for the packet that was asked for alone.
+    if (s.read_probe) return false;
+  } else if (read && s.rd_issued >= most) {
+    return false;
+  }
   return in_flight - read_psns(qp) < kInFlight;
 }
 

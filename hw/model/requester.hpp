@@ -58,6 +58,7 @@ class Requester {
   [[nodiscard]] bool may_send(const Qp& qp) const;
   [[nodiscard]] bool next_message(Qp& qp, unsigned quota);
   [[nodiscard]] bool gates(const Qp& qp, const TxMsg& tx, bool fence) const;
+  [[nodiscard]] static bool issued(const SendSide& s);
   void write_waiting(const Qp& qp, std::uint32_t count);
   unsigned flush(Qp& qp, unsigned quota);
   unsigned flush_receive(Qp& qp, unsigned quota);
@@ -100,6 +101,7 @@ class Requester {
   [[nodiscard]] ReadOp* oldest_read(Qp& qp);
   [[nodiscard]] bool acknowledge(Qp& qp, std::uint32_t up_to);
   void advance(Qp& qp, std::uint32_t una);
+  void implied_nak(Qp& qp);
   void on_nak(Qp& qp, const Packet& packet, std::uint8_t syndrome);
   [[nodiscard]] ReadOp* match_read(Qp& qp, const Packet& packet, bool atomic);
   [[nodiscard]] Fault scatter(const Qp& qp, ReadOp& op, std::span<const std::byte> src);

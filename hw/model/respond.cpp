@@ -155,6 +155,7 @@ bool Responder::emit_read(Qp& qp, Response& response, const HeaderTemplate& head
   response.va += payload;
   response.left -= static_cast<std::uint32_t>(payload);
   response.psn = seq_add(response.psn, 1);
+  ++response.sent;
   --response.packets;
   return true;
 }

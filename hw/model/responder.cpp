@@ -167,16 +167,26 @@ void Responder::duplicate_read(Qp& qp, const Packet& packet) {
   if (read.left > 1u << hw::kMaxMsgLog) return;
   read.packets = read.left == 0 ? 1 : ((read.left - 1) >> qp.attr.mtu_log) + 1;
   if (seq_diff(seq_add(packet.psn, read.packets), r.epsn) > 0) return;
-  const auto mask = static_cast<std::uint32_t>(r.queue.size()) - 1;
-  for (std::uint32_t i = 0; i < r.q_count; ++i) {
-    const Response& item = r.queue[(r.q_head + i) & mask];
-    // On its way already.
-    if (item.kind == Response::Kind::kRead && seq_sub(packet.psn, item.psn) < item.packets) return;
-  }
-  if (r.q_ops >= qp.attr.max_dest_rd_atomic) return;
+  // A late duplicate whose MR is gone must not kill a QP whose peer was content long ago.
   const Rights rights{qp.pd, access_bit(hw::Access::kRemoteRead), false};
   if (nic_.memory.check(read.rkey, rights, read.va, read.left) != Fault::kNone) return;
-  (void)push(qp, read);
+  const auto mask = static_cast<std::uint32_t>(r.queue.size()) - 1;
+  for (std::uint32_t i = 0; i < r.q_count; ++i) {
+    Response& item = r.queue[(r.q_head + i) & mask];
+    const std::uint32_t start = seq_sub(item.psn, item.sent);
+    if (item.kind != Response::Kind::kRead ||
+        seq_sub(read.psn, start) >= item.sent + item.packets) {
+      continue;
+    }
+    // That READ is being answered. The peer gave up on what it missed, so the answer starts again
+    // there, unless that part is still to come.
+    if (seq_sub(read.psn, start) < item.sent) {
+      read.msn = item.msn;
+      item = read;
+    }
+    return;
+  }
+  if (r.q_ops < qp.attr.max_dest_rd_atomic) (void)push(qp, read);
 }
 
 void Responder::duplicate_atomic(Qp& qp, const Packet& packet) {

@@ -406,13 +406,14 @@ void Pair::deliver(unsigned from, Frame frame) {
   node(target).nic->packet_in(std::move(frame));
 }
 
-void Pair::run() {
+void Pair::run(const std::function<void()>& each) {
   for (unsigned rounds = 0; rounds < 10'000'000; ++rounds) {
     a.nic->set_time(now);
     b.nic->set_time(now);
     const bool x = a.nic->step(64);
     const bool y = b.nic->step(64);
-    if (!x && !y) {
+    if (each) each();
+    if (!x && !y && a.nic->idle() && b.nic->idle()) {
       // A quiet wire lets go of what a filter held back.
       bool any = false;
       for (unsigned i = 0; i < 2; ++i) {
@@ -432,11 +433,7 @@ void Pair::run() {
 void Pair::advance(std::uint64_t ns, const std::function<void()>& each) {
   const std::uint64_t end = now + ns;
   for (;;) {
-    run();
-    if (each) {
-      each();
-      run();
-    }
+    run(each);
     if (now >= end) return;
     const std::uint64_t timer = std::min(a.nic->next_timer_ns(), b.nic->next_timer_ns());
     now = std::clamp(timer, now + 1, end);

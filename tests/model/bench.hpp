@@ -280,9 +280,9 @@ class Pair {
   using Filter = std::function<Verdict(unsigned from, std::span<const std::byte> frame)>;
 
   explicit Pair(EngineConfig config = {}, std::size_t memory = 48u << 20);
-  // Steps both engines until neither has anything to do now.
-  void run();
-  // Moves time and runs; timers in between fire in order. `each` is called after every run.
+  // Steps both engines until neither has anything to do now; `each` is called after every round.
+  void run(const std::function<void()>& each = {});
+  // Moves time and runs; timers in between fire in order.
   void advance(std::uint64_t ns, const std::function<void()>& each = {});
   // Two connected QPs, RTS, with default queues; a.qp[i] talks to b.qp[i].
   void connect(Qp& x, Qp& y);
