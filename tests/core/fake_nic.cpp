@@ -159,7 +159,9 @@ void FakeNic::take_recovery() {
     throw std::logic_error("recovery ring overflow");
   }
   for (; rcmd_done != rcmd_rung; rcmd_done = (rcmd_done + 1) & kIndexMask) {
-    recovery.push_back(ring[rcmd_done & mask]);
+    const ordma_cmd& cmd = ring[rcmd_done & mask];
+    if (ORDMA_GET(&cmd, CMD_SEQ) != (rcmd_done & 0xffff)) throw std::logic_error("recovery seq");
+    recovery.push_back(cmd);
   }
 }
 

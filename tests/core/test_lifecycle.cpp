@@ -4,6 +4,10 @@
 
 #include "fake_nic.hpp"
 
+extern "C" {
+#include "core_priv.h"
+}
+
 using ordma::test::Call;
 using ordma::test::DmaBlock;
 using ordma::test::Ev;
@@ -299,6 +303,11 @@ TEST_CASE("watchdog: case_107") {
     REQUIRE(ordma_core_check(&nic.core, 12 * kSecond) == 0);
     CHECK(nic.calls == std::vector<Call>{{"port_event", 1, 0}});
     CHECK(ordma_core_link_up(&nic.core));
+  }
+  SECTION("two causes at the same time are one report") {
+    ordma_core_fatal(&nic.core, ORDMA_FATAL_DMA);
+    ordma_core_fatal(&nic.core, ORDMA_FATAL_CMD);
+    CHECK(nic.calls == std::vector<Call>{{"fatal", ORDMA_FATAL_DMA, 0}});
   }
   SECTION("mark_dead alone reports nothing") {
     ordma_core_mark_dead(&nic.core);
