@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <map>
+#include <random>
+#include <set>
 
+#include "event_queue.hpp"
 #include "rng.hpp"
 #include "support.hpp"
 
@@ -113,6 +118,61 @@ TEST_CASE("streams of links, paths and faults differ", "[determinism]") {
   }
   CHECK(first_draws.size() == 500);
   CHECK(mix64(mix64(1, "ab"), "c") != mix64(mix64(1, "a"), "bc"));
+}
+
+TEST_CASE("every path of every link loses other frames", "[determinism]") {
+  Net net("k=4,select=modulo,loss=0.3", 3);
+  std::map<std::array<std::uint32_t, 3>, std::vector<std::uint32_t>> arrived;
+  for (std::uint32_t i = 0; i < 400; ++i) {
+    for (const auto& [from, to] :
+         {std::pair(1, 2), std::pair(1, 3), std::pair(2, 1), std::pair(3, 1)}) {
+      for (std::uint16_t path = 0; path < 4; ++path) {
+        RoceOptions options;
+        options.from = static_cast<std::uint8_t>(from);
+        options.to = static_cast<std::uint8_t>(to);
+        options.source_port = path;
+        options.psn = i;
+        net.fabric.send(net.port[options.from], roce_frame(options), i);
+      }
+    }
+  }
+  net.run_all();
+  for (const Delivery& delivery : net.deliveries) {
+    const auto& bytes = delivery.bytes;
+    arrived[{bytes[11], bytes[5], bytes[35]}].push_back(psn_of(bytes));
+  }
+  CHECK(arrived.size() == 16);
+  std::set<std::vector<std::uint32_t>> patterns;
+  for (const auto& item : arrived) {
+    patterns.insert(item.second);
+  }
+  CHECK(patterns.size() == 16);
+}
+
+TEST_CASE("events leave by time, ties in the order in which they came", "[determinism]") {
+  std::mt19937 random(3);
+  EventQueue queue;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> waiting;
+  std::uint64_t sequence = 0;
+  std::uint64_t now = 0;
+  for (int round = 0; round < 20000; ++round) {
+    if (waiting.empty() || random() % 5 < 3) {
+      const std::uint64_t due = now + random() % 6;
+      Event event;
+      event.due_ns = due;
+      event.sequence = sequence;
+      queue.push(std::move(event));
+      waiting.emplace_back(due, sequence++);
+      continue;
+    }
+    const auto first = std::min_element(waiting.begin(), waiting.end());
+    REQUIRE(queue.size() == waiting.size());
+    REQUIRE(queue.front().due_ns == first->first);
+    const Event event = queue.pop();
+    REQUIRE(std::pair(event.due_ns, event.sequence) == *first);
+    now = event.due_ns;
+    waiting.erase(first);
+  }
 }
 
 TEST_CASE("bounded draws are uniform", "[determinism]") {

@@ -137,6 +137,7 @@ TEST_CASE("no byte string makes the parser read outside the frame", "[packet]") 
   const std::vector<std::vector<std::uint8_t>> starts = {
       {0x08, 0x00, 0x45}, {0x08, 0x00, 0x4f}, {0x86, 0xdd, 0x60}, {0x81, 0x00, 0x00, 0x01, 0x08,
       0x00, 0x45}, {0x88, 0xa8, 0x00, 0x01, 0x81, 0x00, 0x00, 0x01, 0x86, 0xdd, 0x60}};
+  int with_udp = 0;
   for (int round = 0; round < 20000; ++round) {
     std::vector<std::uint8_t> bytes(random() % 120);
     for (auto& byte : bytes) {
@@ -146,9 +147,21 @@ TEST_CASE("no byte string makes the parser read outside the frame", "[packet]") 
     for (std::size_t i = 0; i < start.size() && 12 + i < bytes.size(); ++i) {
       bytes[12 + i] = start[i];
     }
+    // Half of them get a protocol, flags and lengths that lead deep into the parser.
+    const std::size_t ip = 12 + (start[0] == 0x81 ? 6u : start[0] == 0x88 ? 10u : 2u);
+    if (round % 2 == 0 && bytes.size() > ip + 10) {
+      const std::size_t length = bytes.size() - ip + random() % 5 - 2;
+      const bool ipv6 = bytes[ip] == 0x60;
+      bytes[ip + (ipv6 ? 4u : 2u)] = 0;
+      bytes[ip + (ipv6 ? 5u : 3u)] = static_cast<std::uint8_t>(ipv6 ? length - 40 : length);
+      bytes[ip + 6] = ipv6 ? 17 : 0;
+      bytes[ip + 7] = 0;
+      bytes[ip + 9] = 17;
+    }
     Frame frame = Frame::copy_of(bytes);
     const PacketLayout layout = parse_packet(frame.bytes());
     if (layout.udp_offset != 0) {
+      ++with_udp;
       CHECK(layout.udp_offset + layout.udp_bytes <= frame.size());
       CHECK(layout.udp_bytes >= 8);
     }
@@ -157,4 +170,5 @@ TEST_CASE("no byte string makes the parser read outside the frame", "[packet]") 
     (void)trim_packet(frame, 12, 12, std::nullopt);
     CHECK(frame.size() <= bytes.size());
   }
+  CHECK(with_udp > 1000);
 }

@@ -210,6 +210,18 @@ TEST_CASE("runts, frames above the MTU and the fabric's own buffer limit are cou
   CHECK(net.deliveries.size() == 6);
 }
 
+TEST_CASE("copies respect the fabric's buffer too", "[switch]") {
+  Net net("dup=1,buffer=9216", 3);
+  net.fabric.send(net.port[1], raw_frame(1, 2, 9000), 0);
+  net.run_all();
+  CHECK(net.deliveries.size() == 1);
+  CHECK(net.fabric.totals().dup == 0);
+  net.fabric.send(net.port[1], raw_frame(1, 0xff, 9000), 0);  // room for one receiver only
+  net.run_all();
+  CHECK(net.deliveries.size() == 2);
+  CHECK(net.fabric.totals().queue_drops == 1);
+}
+
 TEST_CASE("time never runs backwards", "[switch]") {
   Net net("");
   net.fabric.advance(1000);
@@ -218,6 +230,22 @@ TEST_CASE("time never runs backwards", "[switch]") {
   Net late("delay_ns=10s");
   late.fabric.send(late.port[1], raw_frame(1, 2, 60), UINT64_MAX - 5);
   CHECK(late.fabric.next_due() == UINT64_MAX);
+}
+
+TEST_CASE("a sink that sends for later does not move the clock of others", "[switch]") {
+  Fabric fabric(config(""), 1);
+  std::vector<std::uint64_t> times;
+  PortId one = kNoPort;
+  one = fabric.add_port(mac_of(1), [&](Frame frame, std::uint64_t at) {
+    times.push_back(at);
+    if (number_of(frame.bytes()) == 1) {
+      fabric.send(one, raw_frame(1, 1, 60, 2), at + 500);
+      fabric.send(one, raw_frame(1, 1, 60, 3), at + 10);
+    }
+  });
+  fabric.send(one, raw_frame(1, 1, 60, 1), 100);
+  fabric.advance(1000);
+  CHECK(times == std::vector<std::uint64_t>{100, 110, 600});
 }
 
 TEST_CASE("a throwing sink leaves the fabric usable", "[switch]") {

@@ -36,9 +36,12 @@ std::vector<std::uint8_t> record(const Frame& frame) { return record(frame.size(
 
 // The raw end of a socket pair whose other end is an uplink of a two-port net.
 struct RawPeer {
-  explicit RawPeer(UplinkOptions options = {}) : net("", 2) {
+  explicit RawPeer(UplinkOptions options = {}, int send_buffer = 0) : net("", 2) {
     int fds[2];
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+    if (send_buffer != 0) {
+      REQUIRE(::setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof(int)) == 0);
+    }
     fd = fds[0];
     std::string error;
     uplink = Uplink::adopt(net.fabric, fds[1], std::move(options), &error);
@@ -169,6 +172,46 @@ TEST_CASE("many frames in one read keep their boundaries", "[uplink]") {
     CHECK(number_of(peer.net.deliveries[i].bytes) == i);
     CHECK(peer.net.deliveries[i].bytes.size() == 60 + i * 37);
   }
+}
+
+TEST_CASE("a frame split over two reads behind a whole one is put together", "[uplink]") {
+  RawPeer peer;
+  std::vector<std::uint8_t> stream = record(raw_frame(50, 1, 600, 1));
+  const auto second = record(raw_frame(50, 1, 700, 2));
+  const std::size_t cut = GENERATE(1u, 4u, 300u, 703u);
+  stream.insert(stream.end(), second.begin(), second.begin() + cut);
+  peer.write(stream);
+  peer.step();
+  CHECK(peer.net.numbers() == std::vector<std::uint32_t>{1});
+  peer.write(std::span(second).subspan(cut));
+  peer.step();
+  CHECK(peer.net.numbers() == std::vector<std::uint32_t>{1, 2});
+  CHECK(peer.net.deliveries.back().bytes.size() == 700);
+}
+
+TEST_CASE("frames larger than the socket's buffer go out in pieces", "[uplink]") {
+  RawPeer peer({}, 1);  // the kernel's smallest buffer
+  std::vector<std::uint8_t> expect;
+  for (std::uint32_t i = 0; i < 20; ++i) {
+    const Frame frame = raw_frame(1, 50, 9000 + i, i);
+    const auto one = record(frame);
+    expect.insert(expect.end(), one.begin(), one.end());
+    peer.net.fabric.send(peer.net.port[1], frame.share(), 0);
+  }
+  peer.net.run_all();
+  CHECK((peer.uplink->poll_events() & POLLOUT) != 0);
+  std::vector<std::uint8_t> got;
+  std::vector<std::uint8_t> chunk(1000);
+  for (int round = 0; round < 10000 && got.size() < expect.size(); ++round) {
+    const ssize_t size = ::recv(peer.fd, chunk.data(), chunk.size(), MSG_DONTWAIT);
+    if (size > 0) {
+      got.insert(got.end(), chunk.begin(), chunk.begin() + size);
+    }
+    peer.step();
+  }
+  CHECK(got == expect);
+  CHECK(peer.uplink->counters().tx_frames == 20);
+  CHECK(peer.uplink->poll_events() == POLLIN);
 }
 
 TEST_CASE("hostile lengths end the connection and remove the port", "[uplink]") {
