@@ -102,10 +102,11 @@ void ordma_cmd_srq_create(struct ordma_cmd *cmd, const struct ordma_srq *srq)
 	ORDMA_SET(c, CMD_SRQ_LIMIT, srq->limit);
 }
 
-void ordma_cmd_srq_limit(struct ordma_cmd *cmd, const struct ordma_srq *srq, u32 limit)
+void ordma_cmd_srq_limit(struct ordma_cmd *cmd, struct ordma_srq *srq, u32 limit)
 {
 	struct ordma_cmd_srq *c = (struct ordma_cmd_srq *)cmd;
 
+	srq->fired_before = ordma_read_once32(&srq->fired);
 	head(cmd, ORDMA_CMD_OP_SRQ_LIMIT, srq->srqn);
 	ORDMA_SET(c, CMD_SRQ_LIMIT, limit);
 }

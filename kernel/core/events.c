@@ -161,6 +161,9 @@ static void on_recovery(struct ordma_core *core, u32 index, const struct ordma_e
 	/* Under the QP lock, so that no reset of the QP comes between the decision and the order. */
 	if (act.kind != ORDMA_RECOVERY_NONE)
 		ordma_rcmd_push(core, qp->qpn, &act);
+	/* Given up on the driver's order, so no event follows that says so. */
+	if (act.kind == ORDMA_RECOVERY_FAIL)
+		ordma_qp_to_error(qp, ORDMA_QP_STATE_ERR);
 	core->ops->qp_put(core->ctx, qp);
 }
 

@@ -140,10 +140,14 @@ int ordma_srq_modify_check(const struct ordma_core *core, const struct ordma_srq
 
 void ordma_srq_modify_done(struct ordma_srq *srq, u32 limit)
 {
+	/* An SRQ that was below the new limit already has fired, maybe before its command completed. */
+	if (ordma_read_once32(&srq->fired) != srq->fired_before)
+		limit = 0;
 	ordma_write_once32(&srq->limit, limit);
 }
 
 void ordma_srq_limit_fired(struct ordma_srq *srq)
 {
+	ordma_write_once32(&srq->fired, ordma_read_once32(&srq->fired) + 1);
 	ordma_write_once32(&srq->limit, 0);
 }

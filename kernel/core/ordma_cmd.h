@@ -30,7 +30,8 @@ void ordma_cmd_cq_destroy(struct ordma_cmd *cmd, const struct ordma_cq *cq);
 
 void ordma_cmd_srq_create(struct ordma_cmd *cmd,
 			  const struct ordma_srq *srq); /* with srq->limit armed */
-void ordma_cmd_srq_limit(struct ordma_cmd *cmd, const struct ordma_srq *srq, u32 limit);
+/* Also notes, for ordma_srq_modify_done(), which limit events are older than this command. */
+void ordma_cmd_srq_limit(struct ordma_cmd *cmd, struct ordma_srq *srq, u32 limit);
 void ordma_cmd_srq_destroy(struct ordma_cmd *cmd, const struct ordma_srq *srq);
 
 /* QP_CREATE, QP_MODIFY and QP_QUERY are in ordma_qp.h. */

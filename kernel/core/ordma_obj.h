@@ -113,6 +113,7 @@ struct ordma_srq {
 	u64 record; /* DMA address of struct ordma_srq_record */
 	u32 max_wr, max_sge;
 	u32 limit; /* armed limit; 0 after it fired */
+	u32 fired, fired_before; /* limit events, and how many when the limit was last set */
 };
 
 #define ORDMA_SRQ_MAX_WR (1u << 0) /* IBV_SRQ_MAX_WR */

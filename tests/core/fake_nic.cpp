@@ -54,6 +54,13 @@ void record(void* ctx, const char* what, std::uint64_t a = 0, std::uint64_t b = 
 
 }  // namespace
 
+unsigned last_seed(unsigned n) {
+  const char* scale = std::getenv("ORDMA_TEST_SCALE");
+  const std::string tier = scale ? scale : "fast";
+  if (tier == "soak") return 200 * n + 1;
+  return (tier == "check" ? 5 * n : n) + 1;
+}
+
 DmaBlock::DmaBlock(std::size_t bytes) {
   const std::size_t size = (bytes + 4095) & ~std::size_t{4095};
   block_.reset(std::aligned_alloc(4096, size));

@@ -23,6 +23,9 @@
 
 namespace ordma::test {
 
+// Seeds 1 .. n in the fast tier, more in the longer ones; prints nothing, failures name their seed.
+unsigned last_seed(unsigned n);
+
 struct DmaBlock {
   explicit DmaBlock(std::size_t bytes);
   ordma_mem mem{};

@@ -166,6 +166,7 @@ TEST_CASE_METHOD(Fixture, "an event becomes a recovery command") {
   CHECK(ORDMA_GET(fail, CMD_FAIL_STATUS) == ORDMA_WC_STATUS_REM_ACCESS_ERR);
   CHECK(ORDMA_GET(fail, CMD_FAIL_VENDOR_ERR) == ORDMA_AETH_SYNDROME_NAK_ACCESS);
 
+  CHECK(qp->state == ORDMA_QP_STATE_ERR);
   // Given up: silence until reset.
   nic.event(make(ORDMA_EVENT_TYPE_QP_SILENCE, 5));
   nic.drain();
@@ -315,7 +316,7 @@ TEST_CASE_METHOD(Fixture, "the link is read after the event was given back") {
 }
 
 TEST_CASE_METHOD(Fixture, "random words in the ring") {
-  const auto seed = GENERATE(range(1u, 21u));
+  const auto seed = GENERATE(range(1u, ordma::test::last_seed(20)));
   INFO("seed " << seed);
   std::mt19937_64 rng(seed);
   for (std::uint32_t qpn = 2; qpn < 20; ++qpn) {

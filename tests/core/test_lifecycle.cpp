@@ -18,8 +18,8 @@ namespace {
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
 std::size_t count_calls(const FakeNic& nic, const std::string& what) {
-  return static_cast<std::size_t>(std::count_if(
-      nic.calls.begin(), nic.calls.end(), [&](const Call& c) { return c.what == what; }));
+  return static_cast<std::size_t>(std::count_if(nic.calls.begin(), nic.calls.end(),
+                                                [&](const Call& c) { return c.what == what; }));
 }
 
 }  // namespace
@@ -214,7 +214,8 @@ TEST_CASE("start programs the rings and waits for ready") {
   CHECK(nic.regs[ORDMA_REG_EQ_BASE] == nic.core.rings.eq.dma);
   CHECK(nic.regs[ORDMA_REG_CMD_LOG] == ORDMA_CMD_RING_LOG);
   CHECK(nic.regs[ORDMA_REG_RCMD_LOG] == 6);
-  CHECK((std::size_t{ORDMA_EVENT_BYTES} << nic.regs[ORDMA_REG_EQ_LOG]) == ordma_core_eq_bytes(&nic.core));
+  CHECK((std::size_t{ORDMA_EVENT_BYTES} << nic.regs[ORDMA_REG_EQ_LOG]) ==
+        ordma_core_eq_bytes(&nic.core));
   CHECK(nic.regs[ORDMA_REG_ENABLE] == 1);
   // No entry may look valid before the device wrote it.
   CHECK_FALSE(ordma_core_events_pending(&nic.core));

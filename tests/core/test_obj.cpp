@@ -111,6 +111,15 @@ TEST_CASE("SRQ: case_076") {
   CHECK(srq.limit == 8);
   ordma_srq_limit_fired(&srq);
   CHECK(srq.limit == 0);
+  // Armed below its level: the event comes before the response of the command.
+  ordma_cmd cmd;
+  ordma_cmd_srq_limit(&cmd, &srq, 50);
+  ordma_srq_limit_fired(&srq);
+  ordma_srq_modify_done(&srq, 50);
+  CHECK(srq.limit == 0);
+  ordma_cmd_srq_limit(&cmd, &srq, 50);
+  ordma_srq_modify_done(&srq, 50);
+  CHECK(srq.limit == 50);
   nic.core.caps.bits &= ~std::uint64_t{ORDMA_CAP_SRQ};
   CHECK(ordma_srq_check(&nic.core, 100, 3, 0, 7, 6) == -EOPNOTSUPP);
 }
@@ -140,7 +149,8 @@ TEST_CASE("page lists") {
   CHECK(block[1] == 0x123456789000);
 
   auto check = [](std::uint64_t addr, unsigned page_log, unsigned level) {
-    const ordma_buf buf{addr, static_cast<std::uint8_t>(page_log), static_cast<std::uint8_t>(level)};
+    const ordma_buf buf{addr, static_cast<std::uint8_t>(page_log),
+                        static_cast<std::uint8_t>(level)};
     return ordma_buf_check(&buf);
   };
   CHECK(check(0x1001, 12, 0) == 0);

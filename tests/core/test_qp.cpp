@@ -35,8 +35,7 @@ TEST_CASE("QP types follow the capabilities") {
     CHECK(ordma_qp_check_create(&nic.core, &init) == (it == user.end() ? -EOPNOTSUPP : 0));
     const bool port = type == ORDMA_QP_TYPE_GSI || type == ORDMA_QP_TYPE_ETH;
     init.uctx = ORDMA_KERNEL_UCTX;
-    CHECK(ordma_qp_check_create(&nic.core, &init) ==
-          (it == user.end() && !port ? -EOPNOTSUPP : 0));
+    CHECK(ordma_qp_check_create(&nic.core, &init) == (it == user.end() && !port ? -EOPNOTSUPP : 0));
     if (it == user.end()) continue;
     nic.core.caps.bits &= ~it->second;
     CHECK(ordma_qp_check_create(&nic.core, &init) == -EOPNOTSUPP);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// The driver core against a device that writes anything: events, responses, status registers, in any
-// order with submits, completions, modifies and resets of the driver.
+// The driver core against a device that writes anything: events, responses, status registers, in
+// any order with submits, completions, modifies and resets of the driver.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
