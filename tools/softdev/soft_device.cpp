@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,6 +34,22 @@ EngineFactory engine_factory(const std::string& name) {
   throw std::runtime_error("engine '" + name + "' is not part of this build");
 }
 
+// Asks for a short time slice, which lets this thread preempt clients that poll: it works in bursts
+// of microseconds, and everybody waits for it. Linux 6.12; elsewhere the call changes nothing.
+void shorten_slice() {
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+  } attr{};
+  attr.size = sizeof attr;
+  attr.nice = ::getpriority(PRIO_PROCESS, 0);
+  attr.runtime = 100'000;  // ns; the shortest there is
+  (void)::syscall(SYS_sched_setattr, 0, &attr, 0U);
+}
+
 void prepare_process() {
   // A descriptor per buffer, doorbell page and completion channel of every client.
   rlimit files{};
@@ -42,6 +59,7 @@ void prepare_process() {
   }
   // Sleeps end when they are due, not up to 50 us later.
   (void)::prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
+  shorten_slice();
   (void)::signal(SIGPIPE, SIG_IGN);
 }
 

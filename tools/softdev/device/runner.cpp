@@ -58,7 +58,7 @@ void Runner::sleep(std::uint64_t max_ns) {
   }
   const std::uint64_t now = network_.clock().now();
   const std::uint64_t due = network_.next_due_ns();
-  std::uint64_t timeout = std::min({max_ns, kHeartbeatNs, due > now ? due - now : 0});
+  std::uint64_t timeout = std::min(max_ns, due > now ? due - now : 0);
   if (network_.tokens_open()) timeout = std::min(timeout, kTokenSleepNs);
   ++sleeps_;
   const unsigned handled = loop_.wait(timeout);
