@@ -262,7 +262,7 @@ Commands::Result Commands::cq_resize(std::uint32_t number, const Bytes& cmd) {
   cq->log = static_cast<std::uint8_t>(log);
   cq->record = record;
   // What the old ring still holds is the provider's to drain; it arms with fire_now meanwhile.
-  cq->pi = cq->ci = cq->qualified = 0;
+  cq->pi = cq->ci = cq->seen = cq->qualified = 0;
   return result;
 }
 

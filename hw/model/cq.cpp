@@ -33,7 +33,7 @@ void CompletionQueues::fail(Cq& cq, bool overflow) {
 }
 
 bool CompletionQueues::unseen(const Cq& cq) {
-  return cq.fire_now || seq_diff(cq.solicited_only ? cq.qualified : cq.pi, cq.ci) > 0;
+  return cq.fire_now || seq_diff(cq.solicited_only ? cq.qualified : cq.pi, cq.seen) > 0;
 }
 
 void CompletionQueues::fire(Cq& cq) {
@@ -88,7 +88,8 @@ void CompletionQueues::arm(Cq& cq, std::uint64_t word) {
   // The attachment may deliver a slot's value again; an arm word never repeats back to back.
   if (cq.last_arm == word) return;
   cq.last_arm = word;
-  cq.ci = static_cast<std::uint32_t>(hw::wget(word, hw::db::index));
+  // What the caller has seen, it need not have consumed: fullness is told by the record alone.
+  cq.seen = static_cast<std::uint32_t>(hw::wget(word, hw::db::index));
   cq.solicited_only = hw::wget(word, hw::db::solicited) != 0;
   cq.fire_now = hw::wget(word, hw::db::fire_now) != 0;
   cq.armed = true;
@@ -113,7 +114,8 @@ void CompletionQueues::settle() {
     const Cq* cq = failed_.back();
     failed_.pop_back();
     nic_.qps.for_each([&](Qp& qp) {
-      if (qp.scq == cq || qp.rcq == cq) nic_.qps.enter_error(qp);
+      const bool idle = qp.state == hw::QpState::kReset;
+      if (!idle && (qp.scq == cq || qp.rcq == cq)) nic_.qps.enter_error(qp);
     });
   }
 }

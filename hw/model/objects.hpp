@@ -84,6 +84,7 @@ struct Cq {
   std::uint64_t record = 0;
   std::uint32_t pi = 0;
   std::uint32_t ci = 0;         // cached consumer index
+  std::uint32_t seen = 0;       // index of the last arm
   std::uint32_t qualified = 0;  // index past the last solicited or error CQE
   bool armed = false;
   bool solicited_only = false;

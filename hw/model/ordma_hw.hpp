@@ -1085,7 +1085,8 @@ constexpr std::string_view name(RoceOp v) {
 namespace db {
 inline constexpr std::size_t kBytes = 8;
 using Bytes = std::array<std::byte, kBytes>;
-// word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD) or consumer (CQ arm)
+// word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD); CQ arm: of the first CQE that
+// the caller has not found written, so that only later ones fire
 inline constexpr Field index{0, 0, 24};
 // word 0 [27:24]: CQ arm: sequence number, +1 with each arm, so that re-arming with an unchanged
 // index is a new value
@@ -1103,7 +1104,9 @@ inline constexpr Field kind{0, 59, 4};
 // word 0 [63]: token page: lap of the high half; index page: 0
 inline constexpr Field lap_hi{0, 63, 1};
 inline constexpr std::array<FieldInfo, 8> kFields{{
-    {"index", index, "absolute index: producer (SQ, RQ, SRQ, CMD, RCMD) or consumer (CQ arm)", {}},
+    {"index", index,
+     "absolute index: producer (SQ, RQ, SRQ, CMD, RCMD); CQ arm: of the first CQE that "
+     "the caller has not found written, so that only later ones fire", {}},
     {"arm_seq", arm_seq,
      "CQ arm: sequence number, +1 with each arm, so that re-arming with an unchanged "
      "index is a new value", {}},

@@ -286,7 +286,7 @@ void QpTable::destroy(Qp& qp) {
 }
 
 void QpTable::enter_error(Qp& qp, bool keep_responses) {
-  if (qp.state == State::kReset || qp.state == State::kErr) return;
+  if (qp.state == State::kErr) return;
   qp.state = State::kErr;
   qp.r.in = InMsg::kNone;
   if (!keep_responses) nic_.responder.discard(qp);

@@ -29,7 +29,7 @@ class QpTable {
     Qp* qp = index < qps_.size() ? qps_[index].get() : nullptr;
     return qp != nullptr && qp->qpn == qpn ? qp : nullptr;
   }
-  // Everything queued is flushed from now on. Nothing happens to a QP in RESET or ERR. A responder
+  // Everything queued is flushed from now on. Nothing happens to a QP in ERR. A responder
   // that refuses keeps its queue: the NAK leaves behind the responses before it.
   void enter_error(Qp& qp, bool keep_responses = false);
   // Send queue alone (UC, UD).
