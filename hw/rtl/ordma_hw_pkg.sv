@@ -471,7 +471,8 @@ package ordma_hw_pkg;
     // word 0 [27:24]: CQ arm: sequence number, +1 with each arm, so that re-arming with an
     // unchanged index is a new value
     logic [3:0] arm_seq;
-    // word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD) or consumer (CQ arm)
+    // word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD); CQ arm: of the first CQE
+    // that the caller has not found written, so that only later ones fire
     logic [23:0] index;
   } db_t;
 

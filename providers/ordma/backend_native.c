@@ -3,6 +3,7 @@
  * Back end of a soft-device on the same machine: the driver core runs at the other end of a socket. Queues are memfds that the
  * soft-device made; every other address is reached by the soft-device through process_vm_readv/writev.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +14,31 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <infiniband/cmd_write.h>
+
 #include "backend.h"
 #include "native_socket.h"
+#include "preload.h"
+
+/* A completion channel; libibverbs sees the first member. */
+struct native_channel {
+	struct ibv_comp_channel channel;
+	struct native_channel *next;
+	uint32_t handle;
+};
 
 struct ordma_native {
+	struct ordma_context *ctx;
+	struct ordma_native *next;
+	struct native_channel *channels;	/* under the mutex of the ibv_context, as their refcnt */
 	struct ordma_socket sock;
 	int kick_fd;
 	void *public_page;
 };
+
+/* All native contexts of this process: the preload library must tell them from others. */
+static pthread_mutex_t natives_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ordma_native *natives;
 
 #define CALL(ctx, op, req, resp)                                                                                        \
 	ordma_socket_call(&(ctx)->native->sock, op, &(req), sizeof(req), -1, &(resp), sizeof(resp), NULL, 0)
@@ -28,7 +46,7 @@ struct ordma_native {
 
 bool ordma_native_requested(void)
 {
-	const char *path = getenv(ORDMA_NP_ENV_SOCKET);
+	const char *path = secure_getenv(ORDMA_NP_ENV_SOCKET);
 
 	return path && *path;
 }
@@ -254,6 +272,116 @@ static int native_destroy_ah(struct ordma_ah *ah)
 	return 0;
 }
 
+/*
+ * Destroying must wait until the caller has acknowledged every event that it has read: ibv_ack_* touches the object. The
+ * soft-device knows how many these are and has taken back the others.
+ */
+static int destroy_object(struct ordma_context *ctx, enum ordma_np_op op, uint32_t handle, struct ordma_np_destroyed *read)
+{
+	struct ordma_np_handle req = { .handle = handle };
+	int err = CALL(ctx, op, req, *read);
+
+	if (verbs_is_destroy_err(&err))
+		*read = (struct ordma_np_destroyed){};
+	return err;
+}
+
+static void wait_for_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acked, uint32_t read)
+{
+	pthread_mutex_lock(mutex);
+	while ((int32_t)(read - *acked) > 0)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}
+
+static bool channels_own(const struct ibv_context *context)
+{
+	struct ordma_native *n;
+
+	pthread_mutex_lock(&natives_lock);
+	for (n = natives; n && &n->ctx->ibvctx.context != context; n = n->next)
+		;
+	pthread_mutex_unlock(&natives_lock);
+	return n;
+}
+
+static struct ibv_comp_channel *channels_create(struct ibv_context *context)
+{
+	struct ordma_native *n = to_octx(context)->native;
+	struct native_channel *c = calloc(1, sizeof(*c));
+	struct ordma_np_handle resp;
+	int fd, err;
+
+	if (!c)
+		return NULL;
+	err = ordma_socket_call(&n->sock, ORDMA_NP_CREATE_CHANNEL, NULL, 0, -1, &resp, sizeof(resp), &fd, 1);
+	if (err) {
+		free(c);
+		errno = err;
+		return NULL;
+	}
+	c->handle = resp.handle;
+	c->channel.context = context;
+	c->channel.fd = fd;
+	pthread_mutex_lock(&context->mutex);
+	c->next = n->channels;
+	n->channels = c;
+	pthread_mutex_unlock(&context->mutex);
+	return &c->channel;
+}
+
+static int channels_destroy(struct ibv_comp_channel *channel)
+{
+	struct native_channel *c = container_of(channel, struct native_channel, channel);
+	struct ibv_context *context = channel->context;
+	struct native_channel **at = &to_octx(context)->native->channels;
+	int refs;
+
+	pthread_mutex_lock(&context->mutex);
+	refs = channel->refcnt;
+	while (!refs && *at) {
+		if (*at == c)
+			*at = c->next;
+		else
+			at = &(*at)->next;
+	}
+	pthread_mutex_unlock(&context->mutex);
+	if (refs)
+		return EBUSY;
+	/* A soft-device that is gone has nothing to forget. */
+	tell_handle(to_octx(context), ORDMA_NP_DESTROY_CHANNEL, c->handle);
+	close(channel->fd);
+	free(c);
+	return 0;
+}
+
+static const struct ordma_channel_ops channel_ops = {
+	.owns = channels_own,
+	.create = channels_create,
+	.destroy = channels_destroy,
+};
+
+/* Handle of a channel that is ours; 0 for one that libibverbs made up from /dev/null. */
+static uint32_t channel_handle(struct ordma_context *ctx, const struct ibv_comp_channel *channel)
+{
+	struct ibv_context *context = &ctx->ibvctx.context;
+	struct native_channel *c;
+
+	pthread_mutex_lock(&context->mutex);
+	for (c = ctx->native->channels; c && &c->channel != channel; c = c->next)
+		;
+	pthread_mutex_unlock(&context->mutex);
+	return c ? c->handle : 0;
+}
+
+static void attach_preload(void)
+{
+	ordma_preload_attach_fn attach = (ordma_preload_attach_fn)dlsym(RTLD_DEFAULT, ORDMA_PRELOAD_ATTACH);
+
+	if (attach)
+		attach(&channel_ops);
+}
+
 static int native_create_cq(struct ordma_context *ctx, struct ordma_cq *cq, const struct ibv_cq_init_attr_ex *attr,
 			    const struct ordma_abi_create_cq_req *drv, struct ordma_abi_create_cq_resp *out)
 {
@@ -261,14 +389,17 @@ static int native_create_cq(struct ordma_context *ctx, struct ordma_cq *cq, cons
 		.user_handle = (uintptr_t)&cq->vcq.cq,
 		.cqe = attr->cqe,
 		.comp_vector = attr->comp_vector,
-		.has_channel = !!attr->channel,
+		.channel = attr->channel ? channel_handle(ctx, attr->channel) : 0,
 		.drv = *drv,
 	};
 	struct ordma_np_cq resp;
 	int err;
 
-	err = ordma_socket_call(&ctx->native->sock, ORDMA_NP_CREATE_CQ, &req, sizeof(req), attr->channel ? attr->channel->fd : -1,
-				&resp, sizeof(resp), NULL, 0);
+	if (attr->channel && !req.channel) {
+		fprintf(stderr, "libordma: completion channels of a soft-device need LD_PRELOAD=%s\n", getenv(ORDMA_NP_ENV_PRELOAD));
+		return EOPNOTSUPP;
+	}
+	err = CALL(ctx, ORDMA_NP_CREATE_CQ, req, resp);
 	if (err)
 		return err;
 	cq->vcq.cq.context = &ctx->ibvctx.context;
@@ -289,10 +420,17 @@ static int native_resize_cq(struct ordma_cq *cq, int cqe, const struct ordma_abi
 	return err;
 }
 
-/* ibv_destroy_cq waits until the caller has acknowledged every completion event that it took from the channel. */
 static int native_destroy_cq(struct ordma_cq *cq)
 {
-	return tell_handle(to_octx(cq->vcq.cq.context), ORDMA_NP_DESTROY_CQ, cq->vcq.cq.handle);
+	struct ibv_cq *ibcq = &cq->vcq.cq;
+	struct ordma_np_destroyed read;
+	int err = destroy_object(to_octx(ibcq->context), ORDMA_NP_DESTROY_CQ, ibcq->handle, &read);
+
+	if (err)
+		return err;
+	wait_for_acks(&ibcq->mutex, &ibcq->cond, &ibcq->comp_events_completed, read.comp_events);
+	wait_for_acks(&ibcq->mutex, &ibcq->cond, &ibcq->async_events_completed, read.async_events);
+	return 0;
 }
 
 static int native_create_srq(struct ordma_pd *pd, struct ordma_srq *srq, struct ibv_srq_init_attr *attr,
@@ -340,10 +478,15 @@ static int native_query_srq(struct ordma_srq *srq, struct ibv_srq_attr *attr)
 	return err;
 }
 
-/* The kernel answers how many events it delivered; here the soft-device writes none after its reply. */
 static int native_destroy_srq(struct ordma_srq *srq)
 {
-	return tell_handle(to_octx(srq->vsrq.srq.context), ORDMA_NP_DESTROY_SRQ, srq->vsrq.srq.handle);
+	struct ibv_srq *ibsrq = &srq->vsrq.srq;
+	struct ordma_np_destroyed read;
+	int err = destroy_object(to_octx(ibsrq->context), ORDMA_NP_DESTROY_SRQ, ibsrq->handle, &read);
+
+	if (!err)
+		wait_for_acks(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed, read.async_events);
+	return err;
 }
 
 static int native_create_qp(struct ordma_context *ctx, struct ordma_qp *qp, struct ibv_qp_init_attr_ex *attr,
@@ -491,7 +634,13 @@ static int native_query_qp(struct ordma_qp *qp, struct ibv_qp_attr *attr, int ma
 
 static int native_destroy_qp(struct ordma_qp *qp)
 {
-	return tell_handle(to_octx(qp->vqp.qp.context), ORDMA_NP_DESTROY_QP, qp->vqp.qp.handle);
+	struct ibv_qp *ibqp = &qp->vqp.qp;
+	struct ordma_np_destroyed read;
+	int err = destroy_object(to_octx(ibqp->context), ORDMA_NP_DESTROY_QP, ibqp->handle, &read);
+
+	if (!err)
+		wait_for_acks(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, read.async_events);
+	return err;
 }
 
 static int mcast(struct ordma_qp *qp, enum ordma_np_op op, const union ibv_gid *gid, uint16_t lid)
@@ -515,7 +664,13 @@ static int native_detach_mcast(struct ordma_qp *qp, const union ibv_gid *gid, ui
 static void native_close(struct ordma_context *ctx)
 {
 	struct ordma_native *n = ctx->native;
+	struct ordma_native **at = &natives;
 
+	pthread_mutex_lock(&natives_lock);
+	while (*at != n)
+		at = &(*at)->next;
+	*at = n->next;
+	pthread_mutex_unlock(&natives_lock);
 	ordma_socket_close(&n->sock);
 	munmap(n->public_page, ORDMA_DB_STRIDE);
 	close(n->kick_fd);
@@ -573,14 +728,17 @@ int ordma_open_native(struct ordma_context *ctx, const char *device_name)
 	int fds[3];
 	int err;
 
+	/* A rename is the kernel's business; here the name is the NIC. */
 	if (sscanf(device_name, "ordma%u", &req.nic) != 1)
 		return ENODEV;
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return ENOMEM;
 	err = ordma_socket_open(&n->sock, getenv(ORDMA_NP_ENV_SOCKET));
-	if (err)
+	if (err) {
+		fprintf(stderr, "libordma: no soft-device at %s: %s\n", getenv(ORDMA_NP_ENV_SOCKET), strerror(err));
 		goto err_free;
+	}
 	allow_access(n->sock.fd);
 	err = ordma_socket_call(&n->sock, ORDMA_NP_HELLO, &req, sizeof(req), -1, &resp, sizeof(resp), fds, 3);
 	if (err)
@@ -594,11 +752,18 @@ int ordma_open_native(struct ordma_context *ctx, const char *device_name)
 		goto err_close;
 	}
 	n->kick_fd = fds[1];
+	n->ctx = ctx;
 	ctx->ibvctx.context.async_fd = fds[2];
 	ctx->native = n;
 	ctx->be = &ordma_backend_native;
 	ctx->attr = resp.ctx;
 	ctx->asleep = (const volatile uint64_t *)((uint8_t *)n->public_page + (ORDMA_REG_ASLEEP % ORDMA_DB_STRIDE));
+	ctx->ibvctx.context.num_comp_vectors = resp.num_comp_vectors;
+	pthread_mutex_lock(&natives_lock);
+	n->next = natives;
+	natives = n;
+	pthread_mutex_unlock(&natives_lock);
+	attach_preload();
 	return 0;
 
 err_close:

@@ -139,6 +139,7 @@ int ordma_resize_cq(struct ibv_cq *ibcq, int cqe)
 		cq->old_end = resp.old_pi & ORDMA_INDEX_MASK;
 		cq->have_old = cq->old.ci != cq->old_end;
 		cq->cur = fresh;
+		cq->arm_from = 0;
 		if (!cq->have_old)
 			drop = cq->old;
 		ibcq->cqe = 1 << fresh.log;
@@ -288,11 +289,23 @@ void ordma_purge_cq(struct ordma_cq *cq, uint32_t qpn)
 	pthread_spin_unlock(&cq->lock);
 }
 
+/*
+ * An event announces a CQE that is added from now on. CQEs that are written already are not announced again, even when the caller
+ * has not polled them: programs arm first and poll then, and take an event without a CQE for an error. Looking costs one read per
+ * CQE over the life of the CQ, since what was looked at once is not looked at again.
+ */
 int ordma_arm_cq(struct ibv_cq *ibcq, int solicited)
 {
 	struct ordma_cq *cq = to_ocq(ibcq);
+	struct ordma_cq_ring at;
 
 	pthread_spin_lock(&cq->lock);
+	at = cq->cur;
+	if (ordma_index_sub(cq->arm_from, at.ci) <= 1u << at.log)
+		at.ci = cq->arm_from;
+	while (valid_cqe(&at))
+		at.ci = (at.ci + 1) & ORDMA_INDEX_MASK;
+	cq->arm_from = at.ci;
 	ordma_ring_arm(to_octx(ibcq->context), cq, solicited);
 	pthread_spin_unlock(&cq->lock);
 	return 0;

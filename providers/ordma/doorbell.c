@@ -26,13 +26,13 @@ void ordma_ring_index(struct ordma_context *ctx, volatile uint64_t *slot, enum o
 }
 
 /*
- * The NIC compares the index with what it has written: CQEs that the caller has not seen fire at once. Entries that are left of a
- * ring replaced by resize are not on that scale, so they ask for the event themselves.
+ * The NIC fires for CQEs from the index on: one that was written between the look at the ring and this store fires at once. Entries
+ * that are left of a ring replaced by resize are not on that scale, so they ask for the event themselves.
  */
 void ordma_ring_arm(struct ordma_context *ctx, struct ordma_cq *cq, bool solicited)
 {
 	cq->arm_seq++;
 	store_word(ctx, cq->arm_db, ORDMA_FIELD(DB_KIND, ORDMA_DB_KIND_CQ_ARM) | ORDMA_FIELD(DB_NUMBER, cq->cqn) |
-					    ORDMA_FIELD(DB_INDEX, cq->cur.ci) | ORDMA_FIELD(DB_ARM_SEQ, cq->arm_seq) |
+					    ORDMA_FIELD(DB_INDEX, cq->arm_from) | ORDMA_FIELD(DB_ARM_SEQ, cq->arm_seq) |
 					    ORDMA_FIELD(DB_SOLICITED, solicited) | ORDMA_FIELD(DB_FIRE_NOW, cq->have_old));
 }

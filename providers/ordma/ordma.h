@@ -91,6 +91,7 @@ struct ordma_cq {
 	bool have_old;
 	volatile uint64_t *arm_db;
 	unsigned int arm_seq;
+	uint32_t arm_from;		/* absolute index in cur: CQEs below were there when the CQ was last armed */
 	/* Iterator of the extended interface. */
 	struct ordma_cqe *poll_cqe;
 	uint64_t poll_wr_id;

@@ -609,7 +609,10 @@ struct ordma_db {
 #define ORDMA_DB_BYTES 8
 ORDMA_HW_SIZE(ordma_db, ORDMA_DB_BYTES);
 
-/* word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD) or consumer (CQ arm) */
+/*
+ * word 0 [23:0]: absolute index: producer (SQ, RQ, SRQ, CMD, RCMD); CQ arm: of the first CQE that
+ * the caller has not found written, so that only later ones fire
+ */
 #define ORDMA_DB_INDEX_T struct ordma_db
 #define ORDMA_DB_INDEX_W 0
 #define ORDMA_DB_INDEX_S 0

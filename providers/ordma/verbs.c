@@ -143,7 +143,8 @@ int ordma_query_port(struct ibv_context *ctx, uint8_t port, struct ibv_port_attr
 
 int ordma_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	if (qp->qp_type != IBV_QPT_UD || gid->raw[0] != 0xff)
+	/* Which GIDs are groups is the back end's to know: RoCE has IPv4 ones too. */
+	if (qp->qp_type != IBV_QPT_UD)
 		return EINVAL;
 	return to_octx(qp->context)->be->attach_mcast(to_oqp(qp), gid, lid);
 }

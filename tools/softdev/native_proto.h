@@ -40,20 +40,22 @@ enum ordma_np_op {
 	ORDMA_NP_DEREG_MR,	/* handle -> nothing */
 	ORDMA_NP_CREATE_CQ,	/* create_cq -> cq; the request may carry the write end of a completion channel (FIFO or socket) */
 	ORDMA_NP_RESIZE_CQ,	/* resize_cq -> resize_cq_resp */
-	ORDMA_NP_DESTROY_CQ,	/* handle -> nothing; no event of the CQ is written after the reply */
+	ORDMA_NP_DESTROY_CQ,	/* handle -> destroyed; no event of the CQ is written after the reply, unread ones are taken back */
 	ORDMA_NP_CREATE_SRQ,	/* create_srq -> srq */
 	ORDMA_NP_MODIFY_SRQ,	/* modify_srq -> nothing */
 	ORDMA_NP_QUERY_SRQ,	/* handle -> srq_attr */
-	ORDMA_NP_DESTROY_SRQ,	/* handle -> nothing; as DESTROY_CQ */
+	ORDMA_NP_DESTROY_SRQ,	/* handle -> destroyed; as DESTROY_CQ */
 	ORDMA_NP_CREATE_QP,	/* create_qp -> qp */
 	ORDMA_NP_MODIFY_QP,	/* qp_attr -> nothing; ah.dmac is ignored: the soft-device resolves dgid */
 	ORDMA_NP_QUERY_QP,	/* handle -> qp_attr (mask 0) */
-	ORDMA_NP_DESTROY_QP,	/* handle -> nothing; as DESTROY_CQ */
+	ORDMA_NP_DESTROY_QP,	/* handle -> destroyed; as DESTROY_CQ */
 	ORDMA_NP_ATTACH_MCAST,	/* mcast -> nothing */
 	ORDMA_NP_DETACH_MCAST,	/* mcast -> nothing */
 	ORDMA_NP_RESOLVE_GID,	/* resolve -> mac: destination MAC for an AH; EHOSTUNREACH if nobody is known */
 	ORDMA_NP_QUERY_DEVICE,	/* nothing -> device */
 	ORDMA_NP_COUNTERS,	/* counters_req -> counters_resp with text behind it; fd-less clients (ordma stat) too */
+	ORDMA_NP_CREATE_CHANNEL, /* nothing -> handle; fd: read end of a completion channel, at its end when the soft-device dies */
+	ORDMA_NP_DESTROY_CHANNEL, /* handle -> nothing; EBUSY while a CQ reports to it */
 };
 
 struct ordma_np_hdr {
@@ -72,7 +74,7 @@ struct ordma_np_hello {
 struct ordma_np_hello_resp {
 	struct ordma_abi_alloc_ucontext_resp ctx;
 	__u32 client;		/* client id: bits 63:48 of its DMA addresses */
-	__u32 reserved;
+	__u32 num_comp_vectors;
 };
 
 struct ordma_np_buf_alloc { __aligned_u64 len; };		/* rounded up to pages, bounded */
@@ -103,10 +105,13 @@ struct ordma_np_mr { __u32 handle, lkey, rkey, reserved; };
 
 struct ordma_np_create_cq {
 	__aligned_u64 user_handle;	/* written to the completion channel as the event's cq_handle */
-	__u32 cqe, comp_vector, has_channel, reserved;
+	__u32 cqe, comp_vector, has_channel;	/* has_channel: the request carries a write end */
+	__u32 channel;			/* handle of a channel, 0 none */
 	struct ordma_abi_create_cq_req drv;
 };
 struct ordma_np_cq { __u32 handle, reserved; struct ordma_abi_create_cq_resp drv; };
+/* Events of the object that its owner has read, and so must acknowledge before the memory behind user_handle goes. */
+struct ordma_np_destroyed { __u32 comp_events, async_events; };
 struct ordma_np_resize_cq { __u32 handle, cqe; struct ordma_abi_resize_cq_req drv; };
 struct ordma_np_resize_cq_resp { struct ordma_abi_resize_cq_resp drv; };
 

@@ -58,21 +58,52 @@ bool EventSink::try_write(const Record& record) {
   return true;
 }
 
+void EventSink::add(const Record& record) {
+  if (order_.empty() && try_write(record)) return;
+  if (count_[record]++ == 0) order_.push_back(record);
+}
+
 void EventSink::post(std::span<const std::byte> record) {
   assert(record.size() >= 8 && record.size() <= kRecordMax);
+  assert(size_ == 0 || size_ == record.size());
+  size_ = record.size();
   Record entry;
   std::memcpy(entry.bytes.data(), record.data(), record.size());
   entry.size = record.size();
-  if (order_.empty() && try_write(entry)) return;
-  if (count_[entry]++ == 0) order_.push_back(entry);
+  add(entry);
 }
 
-void EventSink::cancel(std::uint64_t element) {
+std::vector<EventSink::Record> EventSink::take_unread() {
+  std::vector<Record> records;
+  if (socket_ || size_ == 0) return records;
+  // A description of our own: the client's is for its program alone, and whether that one blocks too.
+  const Fd reader(::open(("/proc/self/fd/" + std::to_string(fd_.get())).c_str(),
+                         O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  Record record;
+  record.size = size_;
+  while (reader && ::read(reader.get(), record.bytes.data(), size_) == static_cast<ssize_t>(size_)) {
+    records.push_back(record);
+  }
+  return records;
+}
+
+std::uint64_t EventSink::cancel(std::uint64_t element) {
+  std::uint64_t taken = 0;
   const auto of_element = [element](const Record& record) {
     return std::memcmp(record.bytes.data(), &element, sizeof element) == 0;
   };
+  for (const auto& [record, count] : count_) {
+    if (of_element(record)) taken += count;
+  }
   std::erase_if(order_, of_element);
   std::erase_if(count_, [&](const auto& entry) { return of_element(entry.first); });
+  std::vector<Record> unread = take_unread();
+  taken += std::erase_if(unread, of_element);
+  // The rest goes back, in front of what waits; the pipe has room for all that was in it.
+  for (const Record& record : unread) {
+    if (!try_write(record)) add(record);
+  }
+  return taken;
 }
 
 bool EventSink::flush() {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/fd.hpp"
 
@@ -26,8 +27,9 @@ class EventSink {
   [[nodiscard]] static std::unique_ptr<EventSink> adopt(Fd fd, int* error);
 
   void post(std::span<const std::byte> record);
-  // Forgets waiting records whose first eight bytes are `element`.
-  void cancel(std::uint64_t element);
+  // Takes back all records whose first eight bytes are `element` and that nobody has read; says how
+  // many these were. A reader that polls may meanwhile find the pipe empty for a moment.
+  std::uint64_t cancel(std::uint64_t element);
   // Writes what waits; true when anything was written.
   bool flush();
   [[nodiscard]] bool waiting() const { return !order_.empty(); }
@@ -40,10 +42,14 @@ class EventSink {
   };
   EventSink(Fd fd, bool socket) : fd_(std::move(fd)), socket_(socket) {}
   [[nodiscard]] bool try_write(const Record& record);
+  void add(const Record& record);
+  // What lies unread in the pipe, oldest first; the pipe is empty then.
+  [[nodiscard]] std::vector<Record> take_unread();
 
   Fd fd_;
   bool socket_;
   bool broken_ = false;  // nobody reads any more
+  std::size_t size_ = 0;  // of a record: one sink carries records of one size
   std::deque<Record> order_;
   std::map<Record, std::uint64_t> count_;
 };

@@ -20,6 +20,7 @@
 #include "native/client_memory.hpp"
 #include "native/dma_watch.hpp"
 #include "native/objects.hpp"
+#include "native_proto.h"
 #include "ordma_alloc.h"
 #include "ordma_cmd.h"
 #include "ordma_core.h"
@@ -94,11 +95,11 @@ class NativeNic final : public Attachment {
   void clear_slot(std::uint32_t page, std::uint32_t slot) { scanner_.clear_slot(page, slot); }
 
   void watch_cq(Cq* cq) { cqs_[cq->core.cqn] = cq; }
-  void unwatch_cq(Cq* cq);
+  ordma_np_destroyed unwatch_cq(Cq* cq);
   void watch_srq(Srq* srq) { srqs_[srq->core.srqn] = srq; }
-  void unwatch_srq(Srq* srq);
+  ordma_np_destroyed unwatch_srq(Srq* srq);
   void watch_qp(Qp* qp) { qps_[qp->core.qpn] = qp; }
-  void unwatch_qp(Qp* qp);
+  ordma_np_destroyed unwatch_qp(Qp* qp);
   void post_async(EventSink* sink, std::uint64_t element, std::uint32_t type);
   void forget_sink(EventSink* sink) { waiting_.erase(sink); }
 

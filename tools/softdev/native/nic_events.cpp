@@ -53,15 +53,18 @@ struct NativeNicOps {
     if (cq == nullptr || cq->channel == nullptr) return;
     ib_uverbs_comp_event_desc desc{};
     desc.cq_handle = cq->user_handle;
+    ++cq->comp_events;
     nic(ctx).post(cq->channel.get(), std::as_bytes(std::span(&desc, 1)));
   }
   static void cq_error(void* ctx, u32 cqn) {
-    if (const Cq* cq = find(nic(ctx).cqs_, cqn)) {
+    if (Cq* const cq = find(nic(ctx).cqs_, cqn)) {
+      ++cq->async_events;
       nic(ctx).post_async(cq->async, cq->user_handle, kEventCqError);
     }
   }
   static void qp_async(void* ctx, u32 qpn, enum ordma_async async) {
-    if (const Qp* qp = find(nic(ctx).qps_, qpn)) {
+    if (Qp* const qp = find(nic(ctx).qps_, qpn)) {
+      ++qp->async_events;
       nic(ctx).post_async(qp->async, qp->user_handle, async);
     }
   }
@@ -69,10 +72,12 @@ struct NativeNicOps {
     Srq* const srq = find(nic(ctx).srqs_, srqn);
     if (srq == nullptr) return;
     ordma_srq_limit_fired(&srq->core);
+    ++srq->async_events;
     nic(ctx).post_async(srq->async, srq->user_handle, kEventSrqLimit);
   }
   static void srq_error(void* ctx, u32 srqn) {
-    if (const Srq* srq = find(nic(ctx).srqs_, srqn)) {
+    if (Srq* const srq = find(nic(ctx).srqs_, srqn)) {
+      ++srq->async_events;
       nic(ctx).post_async(srq->async, srq->user_handle, kEventSrqError);
     }
   }
@@ -140,20 +145,35 @@ void NativeNic::add_client(std::uint32_t client, ClientMemory* memory, EventSink
 
 void NativeNic::remove_client(std::uint32_t client) { clients_[client] = {}; }
 
-void NativeNic::unwatch_cq(Cq* cq) {
+ordma_np_destroyed NativeNic::unwatch_cq(Cq* cq) {
+  ordma_np_destroyed read{cq->comp_events, cq->async_events};
   cqs_.erase(cq->core.cqn);
-  if (cq->channel != nullptr) forget_sink(cq->channel.get());
-  cq->async->cancel(cq->user_handle);
+  if (cq->comp_events != 0) {
+    read.comp_events -= static_cast<std::uint32_t>(cq->channel->cancel(cq->user_handle));
+  }
+  if (cq->channel.use_count() == 1) forget_sink(cq->channel.get());
+  if (cq->async_events != 0) {
+    read.async_events -= static_cast<std::uint32_t>(cq->async->cancel(cq->user_handle));
+  }
+  return read;
 }
 
-void NativeNic::unwatch_srq(Srq* srq) {
+ordma_np_destroyed NativeNic::unwatch_srq(Srq* srq) {
+  ordma_np_destroyed read{0, srq->async_events};
   srqs_.erase(srq->core.srqn);
-  srq->async->cancel(srq->user_handle);
+  if (srq->async_events != 0) {
+    read.async_events -= static_cast<std::uint32_t>(srq->async->cancel(srq->user_handle));
+  }
+  return read;
 }
 
-void NativeNic::unwatch_qp(Qp* qp) {
+ordma_np_destroyed NativeNic::unwatch_qp(Qp* qp) {
+  ordma_np_destroyed read{0, qp->async_events};
   qps_.erase(qp->core.qpn);
-  qp->async->cancel(qp->user_handle);
+  if (qp->async_events != 0) {
+    read.async_events -= static_cast<std::uint32_t>(qp->async->cancel(qp->user_handle));
+  }
+  return read;
 }
 
 void NativeNic::post_async(EventSink* sink, std::uint64_t element, std::uint32_t type) {

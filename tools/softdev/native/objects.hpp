@@ -32,13 +32,19 @@ struct Mr {
   Pd* pd = nullptr;
 };
 
+struct Channel {
+  std::shared_ptr<EventSink> sink;  // with the CQs that report to it
+};
+
 struct Cq {
   ordma_cq core{};
   std::uint32_t cqe = 0;
   std::uint32_t refs = 0;
   std::uint64_t user_handle = 0;
-  std::unique_ptr<EventSink> channel;  // null: no completion channel
+  std::shared_ptr<EventSink> channel;  // null: no completion channel
   EventSink* async = nullptr;
+  std::uint32_t comp_events = 0;  // posted to the channel
+  std::uint32_t async_events = 0;
   DoorbellSlot doorbell;
 };
 
@@ -48,6 +54,7 @@ struct Srq {
   std::uint32_t refs = 0;
   std::uint64_t user_handle = 0;
   EventSink* async = nullptr;
+  std::uint32_t async_events = 0;
   DoorbellSlot doorbell;
 };
 
@@ -59,6 +66,7 @@ struct Qp {
   Srq* srq = nullptr;
   std::uint64_t user_handle = 0;
   EventSink* async = nullptr;
+  std::uint32_t async_events = 0;
   DoorbellSlot doorbell;
   std::set<Gid> multicast;
 };

@@ -89,8 +89,10 @@ const SessionOps::Row* SessionOps::find(std::uint16_t op) {
       row<&S::resolve_gid>(ORDMA_NP_RESOLVE_GID),
       row<&S::query_device>(ORDMA_NP_QUERY_DEVICE),
       row<&S::counters>(ORDMA_NP_COUNTERS, false),
+      row<&S::create_channel>(ORDMA_NP_CREATE_CHANNEL),
+      row<&S::destroy_channel>(ORDMA_NP_DESTROY_CHANNEL),
   };
-  static_assert(std::size(kRows) == ORDMA_NP_COUNTERS, "every operation has its row");
+  static_assert(std::size(kRows) == ORDMA_NP_DESTROY_CHANNEL, "every operation has its row");
   const auto* const it =
       std::find_if(std::begin(kRows), std::end(kRows), [op](const Row& r) { return r.op == op; });
   return it == std::end(kRows) ? nullptr : it;
@@ -139,6 +141,10 @@ void Session::tear_down() {
   while (!qps_.empty()) remove_qp(qps_.first());
   while (!srqs_.empty()) remove_srq(srqs_.first());
   while (!cqs_.empty()) remove_cq(cqs_.first());
+  while (!channels_.empty()) {
+    nic_->forget_sink(channels_.find(channels_.first())->sink.get());
+    channels_.remove(channels_.first());
+  }
   while (!mrs_.empty()) destroy_mr(mrs_.first());
   while (!pds_.empty()) {
     nic_->put_number(ORDMA_IDS_PDN, pds_.find(pds_.first())->core.pdn);
@@ -173,7 +179,10 @@ int Session::hello(const ordma_np_hello& req, Reply& reply) {
 
   const ordma_caps& caps = nic.core().caps;
   ordma_np_hello_resp resp{};
+  ordma_np_device device;
+  fill_device(nic.core(), &device);
   resp.client = client_;
+  resp.num_comp_vectors = device.num_comp_vectors;
   resp.ctx.contract_version = std::uint32_t{caps.major} << 16 | caps.minor;
   resp.ctx.uctx = client_;
   resp.ctx.caps = caps.bits;

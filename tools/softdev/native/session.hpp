@@ -94,14 +94,16 @@ class Session {
   int create_cq(const ordma_np_create_cq& req, Reply& reply);
   int resize_cq(const ordma_np_resize_cq& req, Reply& reply);
   int destroy_cq(const ordma_np_handle& req, Reply& reply);
-  void remove_cq(std::uint32_t handle);
+  ordma_np_destroyed remove_cq(std::uint32_t handle);
+  int create_channel(Reply& reply);
+  int destroy_channel(const ordma_np_handle& req, Reply& reply);
 
   // session_srq.cpp
   int create_srq(const ordma_np_create_srq& req, Reply& reply);
   int modify_srq(const ordma_np_modify_srq& req, Reply& reply);
   int query_srq(const ordma_np_handle& req, Reply& reply);
   int destroy_srq(const ordma_np_handle& req, Reply& reply);
-  void remove_srq(std::uint32_t handle);
+  ordma_np_destroyed remove_srq(std::uint32_t handle);
 
   // session_qp.cpp
   int create_qp(const ordma_np_create_qp& req, Reply& reply);
@@ -113,7 +115,7 @@ class Session {
   int check_qp(const ordma_np_create_qp& req, ordma_qp_init* init, Qp* qp);
   int setup_qp(const ordma_np_create_qp& req, const ordma_qp_init& init, Qp* qp);
   void release_qp(Qp* qp);
-  void remove_qp(std::uint32_t handle);
+  ordma_np_destroyed remove_qp(std::uint32_t handle);
 
   // DMA address of this client's memory.
   [[nodiscard]] std::uint64_t dma(std::uint64_t va) const;
@@ -131,6 +133,7 @@ class Session {
   std::unique_ptr<DoorbellPages> pages_;
   HandleTable<Pd> pds_;
   HandleTable<Mr> mrs_;
+  HandleTable<Channel> channels_;
   HandleTable<Cq> cqs_;
   HandleTable<Srq> srqs_;
   HandleTable<Qp> qps_;

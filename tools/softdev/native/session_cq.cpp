@@ -14,7 +14,7 @@ std::uint64_t ring_bytes(std::uint32_t log) { return std::uint64_t{sizeof(ordma_
 
 int Session::create_cq(const ordma_np_create_cq& req, Reply& reply) {
   if (req.drv.comp_mask != 0) return EOPNOTSUPP;
-  if (req.reserved != 0 || req.drv.reserved != 0 || req.has_channel > 1) return EINVAL;
+  if (req.drv.reserved != 0 || req.has_channel > 1) return EINVAL;
   if (req.has_channel != incoming_.size()) return EINVAL;
   int err = -ordma_cq_check(&nic_->core(), req.cqe, req.drv.ring_log, req.comp_vector);
   if (err != 0) return err;
@@ -26,6 +26,10 @@ int Session::create_cq(const ordma_np_create_cq& req, Reply& reply) {
   if (req.has_channel != 0) {
     cq->channel = EventSink::adopt(std::move(incoming_.front()), &err);
     if (cq->channel == nullptr) return err;
+  } else if (req.channel != 0) {
+    const Channel* const channel = channels_.find(req.channel);
+    if (channel == nullptr) return ENOENT;
+    cq->channel = channel->sink;
   }
   cq->core.uctx = client_;
   cq->core.vector = req.comp_vector;
@@ -103,25 +107,47 @@ int Session::resize_cq(const ordma_np_resize_cq& req, Reply& reply) {
   return 0;
 }
 
-int Session::destroy_cq(const ordma_np_handle& req, Reply&) {
-  const Cq* const cq = cqs_.find(req.handle);
-  if (cq == nullptr) return ENOENT;
-  if (cq->refs != 0) return EBUSY;
-  remove_cq(req.handle);
+int Session::create_channel(Reply& reply) {
+  Fd read_end;
+  auto channel = std::make_unique<Channel>();
+  channel->sink = EventSink::make_pipe(&read_end);
+  if (channel->sink == nullptr) return EMFILE;
+  ordma_np_handle resp{};
+  resp.handle = channels_.add(std::move(channel));
+  reply.put(resp);
+  reply.give(std::move(read_end));
   return 0;
 }
 
-void Session::remove_cq(std::uint32_t handle) {
+int Session::destroy_channel(const ordma_np_handle& req, Reply&) {
+  const Channel* const channel = channels_.find(req.handle);
+  if (channel == nullptr) return ENOENT;
+  if (channel->sink.use_count() > 1) return EBUSY;
+  nic_->forget_sink(channel->sink.get());
+  channels_.remove(req.handle);
+  return 0;
+}
+
+int Session::destroy_cq(const ordma_np_handle& req, Reply& reply) {
+  const Cq* const cq = cqs_.find(req.handle);
+  if (cq == nullptr) return ENOENT;
+  if (cq->refs != 0) return EBUSY;
+  reply.put(remove_cq(req.handle));
+  return 0;
+}
+
+ordma_np_destroyed Session::remove_cq(std::uint32_t handle) {
   Cq* const cq = cqs_.find(handle);
   ordma_cmd cmd;
   ordma_cmd_cq_destroy(&cmd, &cq->core);
   nic_->execute_destroy(cmd);
-  nic_->unwatch_cq(cq);
+  const ordma_np_destroyed read = nic_->unwatch_cq(cq);
   nic_->put_number(ORDMA_IDS_CQN, cq->core.cqn);
   pages_->put(cq->doorbell);
   unpin(cq->core.buf.addr % ClientMemory::kVaEnd, ring_bytes(cq->core.log));
   unpin(cq->core.record % ClientMemory::kVaEnd, sizeof(ordma_cq_record));
   cqs_.remove(handle);
+  return read;
 }
 
 }  // namespace ordma::softdev

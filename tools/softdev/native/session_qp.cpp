@@ -243,15 +243,15 @@ int Session::query_qp(const ordma_np_handle& req, Reply& reply) {
   return 0;
 }
 
-int Session::destroy_qp(const ordma_np_handle& req, Reply&) {
+int Session::destroy_qp(const ordma_np_handle& req, Reply& reply) {
   const Qp* const qp = qps_.find(req.handle);
   if (qp == nullptr) return ENOENT;
   if (!qp->multicast.empty()) return EBUSY;
-  remove_qp(req.handle);
+  reply.put(remove_qp(req.handle));
   return 0;
 }
 
-void Session::remove_qp(std::uint32_t handle) {
+ordma_np_destroyed Session::remove_qp(std::uint32_t handle) {
   Qp* const qp = qps_.find(handle);
   ordma_cmd cmd;
   for (const Gid& gid : qp->multicast) {
@@ -260,13 +260,14 @@ void Session::remove_qp(std::uint32_t handle) {
   }
   ordma_cmd_qp_destroy(&cmd, &qp->core);
   nic_->execute_destroy(cmd);
-  nic_->unwatch_qp(qp);
+  const ordma_np_destroyed read = nic_->unwatch_qp(qp);
   --qp->pd->refs;
   --qp->send_cq->refs;
   --qp->recv_cq->refs;
   if (qp->srq != nullptr) --qp->srq->refs;
   release_qp(qp);
   qps_.remove(handle);
+  return read;
 }
 
 int Session::attach_mcast(const ordma_np_mcast& req, Reply&) {

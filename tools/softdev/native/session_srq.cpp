@@ -93,26 +93,27 @@ int Session::query_srq(const ordma_np_handle& req, Reply& reply) {
   return 0;
 }
 
-int Session::destroy_srq(const ordma_np_handle& req, Reply&) {
+int Session::destroy_srq(const ordma_np_handle& req, Reply& reply) {
   const Srq* const srq = srqs_.find(req.handle);
   if (srq == nullptr) return ENOENT;
   if (srq->refs != 0) return EBUSY;
-  remove_srq(req.handle);
+  reply.put(remove_srq(req.handle));
   return 0;
 }
 
-void Session::remove_srq(std::uint32_t handle) {
+ordma_np_destroyed Session::remove_srq(std::uint32_t handle) {
   Srq* const srq = srqs_.find(handle);
   ordma_cmd cmd;
   ordma_cmd_srq_destroy(&cmd, &srq->core);
   nic_->execute_destroy(cmd);
-  nic_->unwatch_srq(srq);
+  const ordma_np_destroyed read = nic_->unwatch_srq(srq);
   nic_->put_number(ORDMA_IDS_SRQN, srq->core.srqn);
   pages_->put(srq->doorbell);
   unpin(srq->core.buf.addr % ClientMemory::kVaEnd, ring_bytes(srq->core));
   unpin(srq->core.record % ClientMemory::kVaEnd, sizeof(ordma_srq_record));
   --srq->pd->refs;
   srqs_.remove(handle);
+  return read;
 }
 
 }  // namespace ordma::softdev
