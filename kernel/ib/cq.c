@@ -101,7 +101,8 @@ int ordma_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr, ORDM
 	struct ordma_ibcq *cq = to_ocq(ibcq);
 	int err;
 
-	if (attr->flags)
+	/* Every CQE carries the device clock, asked for or not. */
+	if (attr->flags & ~IB_UVERBS_CQ_FLAGS_TIMESTAMP_COMPLETION)
 		return -EOPNOTSUPP;
 	mutex_init(&cq->lock);
 	spin_lock_init(&cq->poll_lock);
