@@ -179,7 +179,8 @@ TEST_CASE("a frame split over two reads behind a whole one is put together", "[u
   std::vector<std::uint8_t> stream = record(raw_frame(50, 1, 600, 1));
   const auto second = record(raw_frame(50, 1, 700, 2));
   const std::size_t cut = GENERATE(1u, 4u, 300u, 703u);
-  stream.insert(stream.end(), second.begin(), second.begin() + cut);
+  const std::span<const std::uint8_t> head = std::span(second).first(cut);
+  stream.insert(stream.end(), head.begin(), head.end());
   peer.write(stream);
   peer.step();
   CHECK(peer.net.numbers() == std::vector<std::uint32_t>{1});
