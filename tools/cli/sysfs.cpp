@@ -63,7 +63,7 @@ unsigned rate_gbps(const ordma_np_port& port) {
   return lanes * lane;
 }
 
-void write_port(const fs::path& dir, Client& client, unsigned nic) {
+void write_port(const fs::path& dir, Client& client) {
   const ordma_np_port port = client.query_port();
   put(dir / "state", state_text(port.state));
   put(dir / "phys_state", port.phys_state == 5 ? "5: LinkUp" : "3: Disabled");
@@ -78,8 +78,8 @@ void write_port(const fs::path& dir, Client& client, unsigned nic) {
     const ordma_np_gid gid = client.query_gid(i);
     put(dir / "gids" / std::to_string(i), gid_text(gid.gid));
     if (gid.valid != 0) {
+      // No gid_attrs/ndevs: there is no network device, and libibverbs takes a name there for one.
       put(dir / "gid_attrs/types" / std::to_string(i), "RoCE v2");
-      put(dir / "gid_attrs/ndevs" / std::to_string(i), fmt::format("ordma{}", nic));
     }
   }
 }
@@ -97,7 +97,7 @@ void write_nic(const fs::path& root, const fs::path& socket, unsigned nic) {
   put(ib / "hw_rev", fmt::format("0x{:x}", device.hw_ver));
   put(ib / "board_id", "ordma-soft");
   put(ib / "node_desc", fmt::format("ordma{}", nic));
-  write_port(ib / "ports/1", client, nic);
+  write_port(ib / "ports/1", client);
 
   const fs::path verbs = root / "class/infiniband_verbs" / fmt::format("uverbs{}", nic);
   put(verbs / "ibdev", fmt::format("ordma{}", nic));
