@@ -17,6 +17,8 @@ struct ordma_backend {
 	/* One doorbell page of this context; MAP_FAILED and errno when it cannot be mapped. */
 	void *(*map_page)(struct ordma_context *ctx, const struct ordma_abi_db *db);
 	void (*kick)(struct ordma_context *ctx);
+	/* Asked when the device clock stands still. NULL: the kernel driver watches, and flushes what a dead device leaves. */
+	bool (*alive)(struct ordma_context *ctx);
 
 	int (*query_device)(struct ordma_context *ctx, const struct ibv_query_device_ex_input *input,
 			    struct ibv_device_attr_ex *attr, size_t size);

@@ -118,6 +118,15 @@ static void native_kick(struct ordma_context *ctx)
 		return;
 }
 
+/* Death closes its end of the socket; a reply that another thread waits for is a sign of life. */
+static bool native_alive(struct ordma_context *ctx)
+{
+	char byte;
+	ssize_t n = recv(ctx->native->sock.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT);
+
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 static int native_query_device(struct ordma_context *ctx, const struct ibv_query_device_ex_input *input,
 			       struct ibv_device_attr_ex *attr, size_t size)
 {
@@ -686,6 +695,7 @@ const struct ordma_backend ordma_backend_native = {
 	.buf_free = native_buf_free,
 	.map_page = native_map_page,
 	.kick = native_kick,
+	.alive = native_alive,
 	.query_device = native_query_device,
 	.query_port = native_query_port,
 	.alloc_pd = native_alloc_pd,

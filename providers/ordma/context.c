@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include "backend.h"
 
@@ -128,6 +129,33 @@ volatile uint64_t *ordma_map_db(struct ordma_context *ctx, const struct ordma_ab
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return page ? &page->slots[db->slot] : NULL;
+}
+
+/*
+ * True once the soft-device has died: whoever polls would poll for ever. A living one moves its clock, in memory that this process
+ * can read, every HEARTBEAT_MS; only when it stands still is the back end asked, so that the usual answer costs no syscall.
+ */
+bool ordma_device_gone(struct ordma_context *ctx)
+{
+	uint64_t device, now_ms;
+	struct timespec ts;
+
+	if (!ctx->be->alive || !ctx->asleep || __atomic_load_n(&ctx->gone, __ATOMIC_RELAXED))
+		return __atomic_load_n(&ctx->gone, __ATOMIC_RELAXED);
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now_ms = ts.tv_sec * 1000ull + ts.tv_nsec / 1000000;
+	device = ctx->asleep[(ORDMA_REG_CLOCK - ORDMA_REG_ASLEEP) / sizeof(uint64_t)];
+	if (device == __atomic_load_n(&ctx->clock_seen, __ATOMIC_RELAXED)) {
+		if (now_ms - __atomic_load_n(&ctx->clock_seen_ms, __ATOMIC_RELAXED) < 2 * ORDMA_HEARTBEAT_MS)
+			return false;
+		if (!ctx->be->alive(ctx)) {
+			__atomic_store_n(&ctx->gone, true, __ATOMIC_RELAXED);
+			return true;
+		}
+	}
+	__atomic_store_n(&ctx->clock_seen, device, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctx->clock_seen_ms, now_ms, __ATOMIC_RELAXED);
+	return false;
 }
 
 static void free_context(struct ibv_context *ibctx)

@@ -246,11 +246,22 @@ static bool is_purged(const struct ordma_cqe *cqe)
 	return ORDMA_GET(cqe, CQE_QPN) == 0;
 }
 
+#define EMPTY_POLLS_PER_LOOK 0x4000
+
+/* 0, or EIO when nothing will ever come: looked at once in many empty polls. */
+int ordma_poll_empty(struct ordma_cq *cq)
+{
+	if (++cq->empty_polls % EMPTY_POLLS_PER_LOOK)
+		return 0;
+	return ordma_device_gone(to_octx(cq->vcq.cq.context)) ? EIO : 0;
+}
+
 int ordma_poll_cq(struct ibv_cq *ibcq, int entries, struct ibv_wc *wc)
 {
 	struct ordma_cq *cq = to_ocq(ibcq);
 	struct ordma_cqe *cqe;
 	uint32_t seen = 0;
+	int err = 0;
 	int n = 0;
 
 	pthread_spin_lock(&cq->lock);
@@ -262,7 +273,13 @@ int ordma_poll_cq(struct ibv_cq *ibcq, int entries, struct ibv_wc *wc)
 	}
 	if (seen)
 		ordma_publish_ci(cq);
+	else
+		err = ordma_poll_empty(cq);
 	pthread_spin_unlock(&cq->lock);
+	if (err) {
+		errno = err;
+		return -1;
+	}
 	return n;
 }
 

@@ -32,12 +32,14 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	pthread_spin_lock(&cq->lock);
 	err = advance(cq);
+	if (err == ENOENT && ordma_poll_empty(cq))
+		err = EIO;
 	if (err)
 		pthread_spin_unlock(&cq->lock);
 	return err;
 }
 
-/* The current CQE is given up only when there is a next one or by end_poll, so that no step is counted twice. */
+/* The current CQE is given up here or by end_poll, never by both: after ENOENT there is none. */
 static int next_poll(struct ibv_cq_ex *ibcq)
 {
 	struct ordma_cq *cq = to_ocq_ex(ibcq);
@@ -123,7 +125,6 @@ void ordma_init_cq_ex(struct ordma_cq *cq, uint64_t wc_flags)
 {
 	struct ibv_cq_ex *ex = &cq->vcq.cq_ex;
 
-	cq->wc_flags = wc_flags;
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
 	ex->end_poll = end_poll;

@@ -44,6 +44,10 @@ struct ordma_context {
 
 	/* Read after a doorbell: 1 means that the engine sleeps and wants a kick. Hardware never sleeps. */
 	const volatile uint64_t *asleep;
+	/* ordma_device_gone(): the clock when it was last seen to move, and when that was. */
+	uint64_t clock_seen;
+	uint64_t clock_seen_ms;
+	bool gone;
 
 	pthread_mutex_t lock;		/* doorbell pages, QP table */
 	struct ordma_db_page *pages;
@@ -94,8 +98,7 @@ struct ordma_cq {
 	uint32_t arm_from;		/* absolute index in cur: CQEs below were there when the CQ was last armed */
 	/* Iterator of the extended interface. */
 	struct ordma_cqe *poll_cqe;
-	uint64_t poll_wr_id;
-	uint64_t wc_flags;
+	uint32_t empty_polls;
 };
 
 struct ordma_queue {
@@ -223,6 +226,7 @@ struct ordma_qp *ordma_find_qp(struct ordma_context *ctx, uint32_t qpn);
 int ordma_add_qp(struct ordma_context *ctx, struct ordma_qp *qp);
 void ordma_remove_qp(struct ordma_context *ctx, struct ordma_qp *qp);
 volatile uint64_t *ordma_map_db(struct ordma_context *ctx, const struct ordma_abi_db *db);
+bool ordma_device_gone(struct ordma_context *ctx);
 
 /* doorbell.c */
 void ordma_ring_index(struct ordma_context *ctx, volatile uint64_t *slot, enum ordma_db_kind kind, uint32_t number,
@@ -271,6 +275,7 @@ void ordma_purge_cq(struct ordma_cq *cq, uint32_t qpn);
 struct ordma_cqe *ordma_next_cqe(struct ordma_cq *cq);
 void ordma_consume_cqe(struct ordma_cq *cq);
 void ordma_publish_ci(struct ordma_cq *cq);
+int ordma_poll_empty(struct ordma_cq *cq);
 uint64_t ordma_retire(struct ordma_cq *cq, const struct ordma_cqe *cqe);
 
 static inline unsigned int ordma_cqe_wc_flags(const struct ordma_cqe *cqe)
