@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/event_loop.hpp"
@@ -68,6 +69,7 @@ class Client {
   Raw raw(std::span<const std::byte> message, std::span<const int> fds = {});
   Raw request(std::uint16_t op, std::span<const std::byte> body, std::span<const int> fds = {});
   template <typename Req>
+    requires std::is_trivially_copyable_v<Req>
   Raw request(std::uint16_t op, const Req& body, std::span<const int> fds = {}) {
     return request(op, std::as_bytes(std::span(&body, 1)), fds);
   }

@@ -14,7 +14,7 @@ using namespace ordma::softdev::test;
 
 namespace {
 
-constexpr std::uint16_t kOps = ORDMA_NP_COUNTERS;
+constexpr std::uint16_t kOps = ORDMA_NP_DESTROY_CHANNEL;
 
 std::size_t request_bytes(std::uint16_t op) {
   switch (op) {
@@ -35,7 +35,8 @@ std::size_t request_bytes(std::uint16_t op) {
     case ORDMA_NP_COUNTERS: return sizeof(ordma_np_counters_req);
     case ORDMA_NP_QUERY_PORT:
     case ORDMA_NP_ALLOC_PD:
-    case ORDMA_NP_QUERY_DEVICE: return 0;
+    case ORDMA_NP_QUERY_DEVICE:
+    case ORDMA_NP_CREATE_CHANNEL: return 0;
     default: return sizeof(ordma_np_handle);
   }
 }
