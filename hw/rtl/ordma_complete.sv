@@ -147,6 +147,8 @@ module ordma_complete #(
       cqe.qpn = attr.qpn;
       cqe.opcode = wc_op;
       cqe.wqe_index = sq_q.head_sq[15:0];
+      if (state_q == Success && (wc_op == ordma_hw_pkg::WcOpRdmaRead || wc_op == ordma_hw_pkg::WcOpCompSwap
+                                 || wc_op == ordma_hw_pkg::WcOpFetchAdd)) cqe.byte_len = sq_q.head_len;
       if (state_q == Failure) begin
         cqe.status = sq_q.fail_status;
         cqe.vendor_err = sq_q.fail_vendor;
@@ -158,8 +160,8 @@ module ordma_complete #(
         cqe.opcode = ordma_hw_pkg::WcOpSend;
       end else if (state_q == RqePost) begin
         cqe.status = ordma_hw_pkg::WcStatusWrFlushErr;
-        cqe.wr_id = wr_id_q;
-        cqe.wqe_index = rq_q.ci[15:0];
+        cqe.wr_id = rq_q.rqe_active ? rq_q.rqe_wr_id : wr_id_q;
+        cqe.wqe_index = rq_q.rqe_active ? rq_q.rqe_index : rq_q.ci[15:0];
         cqe.opcode = ordma_hw_pkg::WcOpRecv;
         cqe.is_recv = 1'b1;
       end
@@ -312,10 +314,15 @@ module ordma_complete #(
           sq_q.una_psn <= sq_q.high_psn;
           sq_q.next_psn <= sq_q.high_psn;
           sq_q.fail_valid <= 1'b0;
+          sq_q.late_valid <= 1'b0;
+          sq_q.rd_count <= '0;
+          sq_q.rd_issued <= '0;
+          sq_q.rd_psns <= '0;
           rq_q.in_msg <= 1'b0;
           state_q <= Release;
           if (posts_q >= QUANTUM[5:0]) again_q <= 1'b1;
           else if (sq_q.sq_ci != sq_pi_q) state_q <= FlushSq;
+          else if (rq_q.rqe_active) state_q <= RqePost;
           else if (!attr.has_srq && attr.rq_stride_log != '0 && rq_q.ci != rq_pi_q) state_q <= FlushRq;
         end
         FlushSq: if (post_done_i) begin
@@ -335,7 +342,8 @@ module ordma_complete #(
           state_q <= RqePost;
         end
         RqePost: if (post_done_i) begin
-          rq_q.ci <= rq_q.ci + 24'd1;
+          if (rq_q.rqe_active) rq_q.rqe_active <= 1'b0;
+          else rq_q.ci <= rq_q.ci + 24'd1;
           posts_q <= posts_q + 6'd1;
           state_q <= Flush;
         end

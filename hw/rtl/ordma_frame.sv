@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Puts frames together: headers, payload, pad, ICRC. Responses (ACK, NAK) go before requests; both
-// leave whole. A frame starts only when its payload is here, so the wire never waits inside a frame;
+// Puts frames together: headers, payload, pad, ICRC. A frame starts only when its payload is here, so the wire never waits inside a frame;
 // a payload that could not be read is dropped with its headers.
 // Per frame: 6 cycles for the headers, one per beat, 4 for the tail. A frame over IPv6 leaves when its
 // UDP checksum, which covers everything up to the ICRC, is known and patched into the first beats.
 module ordma_frame (
   input logic clk_i,
   input logic rst_ni,
-  input logic ack_valid_i,
-  input ordma_pkg::tx_desc_t ack_i,
-  output logic ack_pop_o,
   input logic req_valid_i,
   input ordma_pkg::tx_desc_t req_i,
   output logic req_pop_o,
@@ -45,7 +41,7 @@ module ordma_frame (
   logic [511:0] acc_q, low, high;
   logic [6:0] fill_q, sum;   // bytes in acc, 1..64
   logic [1:0] pad;
-  logic ack_turn, req_turn, space;
+  logic req_turn, space;
 
   // Beat on its way: counted into the CRC now, sent in the next cycle.
   logic e_valid, e_first, e_last;
@@ -65,10 +61,8 @@ module ordma_frame (
   logic [519:0] out_r;
   logic [FifoLog:0] out_used;
 
-  assign ack_turn = ack_valid_i;
-  assign req_turn = !ack_valid_i && req_valid_i && (req_i.pay_len == '0 || pay_pkt_i);
+  assign req_turn = req_valid_i && (req_i.pay_len == '0 || pay_pkt_i);
   assign space = !out_used[FifoLog] && out_used < 9'd180 && !tok_full;
-  assign ack_pop_o = state_q == Idle && space && ack_turn;
   assign req_pop_o = state_q == Idle && space && req_turn;
   assign gid_addr_o = d_q.gid;
   assign pad = 2'd0 - d_q.pay_len[1:0];
@@ -225,12 +219,12 @@ module ordma_frame (
       hold_q <= e_valid;
       if (e_valid) first_q <= 1'b0;
       case (state_q)
-        Idle: if (space && (ack_turn || req_turn)) begin
-          d_q <= ack_turn ? ack_i : req_i;
+        Idle: if (space && req_turn) begin
+          d_q <= req_i;
           start_q <= 1'b1;
           first_q <= 1'b1;
           state_q <= Build;
-          if (!ack_turn && req_i.pay_len != '0 && pay_err_i) begin
+          if (req_i.pay_len != '0 && pay_err_i) begin
             start_q <= 1'b0;
             state_q <= Drop;
           end

@@ -69,8 +69,8 @@ module ordma_nic #(
   output logic [63:0] next_timer_o
 );
   localparam int unsigned QL = ordma_pkg::QpLog;
-  localparam int unsigned NumEg = 6;
-  localparam int unsigned NumEv = 6;
+  localparam int unsigned NumEg = 8;
+  localparam int unsigned NumEv = 7;
 
   generate
     if (DATA_W != 512) begin : gen_width
@@ -110,10 +110,10 @@ module ordma_nic #(
   logic [ordma_pkg::NumRd-1:0] rd_valid, rd_ready, rd_rsp;
   logic [511:0] rd_data;
   logic rd_last, rd_err, rd_busy;
-  ordma_pkg::rd_req_t rq_cmd, rq_req, rq_reqxl, rq_rx, rq_rxxl, rq_cpl, rq_cplxl, rq_cq, rq_cqxl, rq_gather, rd_port;
+  ordma_pkg::rd_req_t rq_cmd, rq_req, rq_reqxl, rq_rx, rq_rxxl, rq_cpl, rq_cplxl, rq_cq, rq_cqxl, rq_gather, rq_rsp, rq_rspxl, rq_resxl, rd_port;
   ordma_dma_rd #(.DATA_W(DATA_W)) u_dma_rd (
     .clk_i, .rst_ni(rst_n), .valid_i(rd_valid),
-    .req_i({{(2*ordma_pkg::RdReqW){1'b0}}, rq_gather, rq_cqxl, rq_cq, rq_cplxl, rq_cpl, rq_rxxl, rq_rx, rq_reqxl, rq_req, rq_cmd}),
+    .req_i({rq_resxl, rq_rspxl, rq_rsp, rq_gather, rq_cqxl, rq_cq, rq_cplxl, rq_cpl, rq_rxxl, rq_rx, rq_reqxl, rq_req, rq_cmd}),
     .ready_o(rd_ready), .rsp_valid_o(rd_rsp), .rsp_data_o(rd_data), .rsp_last_o(rd_last), .rsp_err_o(rd_err),
     .dma_valid_o(rd_valid_o), .dma_ready_i(rd_ready_i), .dma_tag_o(rd_tag_o), .dma_req_o(rd_port),
     .dma_rsp_valid_i(rd_rsp_valid_i), .dma_rsp_tag_i(rd_rsp_tag_i), .dma_rsp_data_i(rd_rsp_data_i),
@@ -121,16 +121,14 @@ module ordma_nic #(
   );
   assign rd_addr_o = rd_port.addr;
   assign rd_len_o = rd_port.len;
-  assign rd_valid[ordma_pkg::RdRead] = 1'b0;
-  assign rd_valid[ordma_pkg::RdReadXl] = 1'b0;
 
   // ---------------------------------------------------------------- egress
   logic [NumEg-1:0] eg_valid, eg_ready;
-  ordma_pkg::eg_beat_t eg_place, eg_cq, eg_event, eg_cmd, eg_req, eg_db, wr_beat;
+  ordma_pkg::eg_beat_t eg_place, eg_cq, eg_event, eg_cmd, eg_req, eg_db, eg_rx, eg_rsp, wr_beat;
   logic [15:0] eg_enq, eg_out;
   logic eg_busy;
   ordma_egress #(.N(NumEg), .W(3)) u_egress (
-    .clk_i, .rst_ni(rst_n), .valid_i(eg_valid), .beat_i({eg_db, eg_req, eg_cmd, eg_event, eg_cq, eg_place}),
+    .clk_i, .rst_ni(rst_n), .valid_i(eg_valid), .beat_i({eg_rsp, eg_rx, eg_db, eg_req, eg_cmd, eg_event, eg_cq, eg_place}),
     .ready_o(eg_ready), .wr_valid_o, .wr_ready_i, .wr_beat_o(wr_beat), .enq_o(eg_enq), .out_o(eg_out), .busy_o(eg_busy)
   );
   assign wr_addr_o = wr_beat.addr;
@@ -140,47 +138,47 @@ module ordma_nic #(
   assign wr_data_o = wr_beat.data;
 
   // ---------------------------------------------------------------- events
-  ordma_pkg::event_t ev_db, ev_cq, ev_cpl, ev_rx, ev_cmd;
+  ordma_pkg::event_t ev_db, ev_cq, ev_cpl, ev_rx, ev_cmd, ev_res;
   logic ev_busy, cnt_event;
   ordma_event #(.N(NumEv), .W(3)) u_event (
     .clk_i, .rst_ni(rst_n), .time_i, .eq_base_i(eq_base), .eq_log_i(eq_log), .eq_ci_i(eq_ci), .start_i(start),
-    .valid_i(ev_valid), .event_i({ev_regs, ev_cmd, ev_rx, ev_cpl, ev_cq, ev_db}), .ready_o(ev_ready),
+    .valid_i(ev_valid), .event_i({ev_res, ev_regs, ev_cmd, ev_rx, ev_cpl, ev_cq, ev_db}), .ready_o(ev_ready),
     .eg_valid_o(eg_valid[2]), .eg_o(eg_event), .eg_ready_i(eg_ready[2]),
     .index_o(ev_index), .crowded_o(ev_crowded), .cnt_event_o(cnt_event), .busy_o(ev_busy)
   );
 
   // ---------------------------------------------------------------- tables
-  logic [3:0] mr_valid, mr_ready, mr_rsp_valid;
-  logic [ordma_pkg::MrLog-1:0] mr_req_idx, mr_rx_idx, mr_cmd_idx;
+  logic [4:0] mr_valid, mr_ready, mr_rsp_valid;
+  logic [ordma_pkg::MrLog-1:0] mr_req_idx, mr_rx_idx, mr_cmd_idx, mr_rsp_idx, mr_res_idx;
   logic mr_we;
   ordma_pkg::mr_t mr_w, mr_rsp;
-  ordma_mr_table #(.N(4), .W(2)) u_mr (
+  ordma_mr_table #(.N(5), .W(3)) u_mr (
     .clk_i, .rst_ni(rst_n), .we_i(mr_we), .waddr_i(mr_cmd_idx), .wdata_i(mr_w), .valid_i(mr_valid),
-    .addr_i({{ordma_pkg::MrLog{1'b0}}, mr_cmd_idx, mr_rx_idx, mr_req_idx}), .ready_o(mr_ready),
+    .addr_i({mr_res_idx, mr_rsp_idx, mr_cmd_idx, mr_rx_idx, mr_req_idx}), .ready_o(mr_ready),
     .rsp_valid_o(mr_rsp_valid), .rsp_o(mr_rsp)
   );
-  assign mr_valid[3] = 1'b0;
 
   logic gid_we;
-  logic [ordma_pkg::GidLog-1:0] gid_waddr, gid_tx_addr, gid_rx_addr;
+  logic [ordma_pkg::GidLog-1:0] gid_waddr, gid_tx_addr, gid_rx_addr, gid_req_addr, gid_rsp_addr;
   ordma_pkg::gid_t gid_w, gid_tx, gid_rx;
   ordma_gid_table u_gid (
     .clk_i, .rst_ni(rst_n), .we_i(gid_we), .waddr_i(gid_waddr), .wdata_i(gid_w),
     .tx_addr_i(gid_tx_addr), .tx_gid_o(gid_tx), .rx_addr_i(gid_rx_addr), .rx_gid_o(gid_rx)
   );
 
-  logic [3:0] acq, gnt, rel_ready;
-  logic [QL-1:0] qp_req, qp_rx, qp_cpl, qp_cmd, sched_qp, pend_qp, tmr_qp, fire_qp, db_qp;
+  logic [ordma_pkg::NumQpClient-1:0] acq, gnt, rel_ready;
+  logic [QL-1:0] qp_req, qp_rx, qp_cpl, qp_cmd, sched_qp, pend_qp, tmr_qp, fire_qp, db_qp, qp_rsp, qp_res, res_qp;
   ordma_pkg::qp_ctx_t ctx;
-  ordma_pkg::qp_rel_t rel_req, rel_rx, rel_cpl, rel_cmd;
+  ordma_pkg::qp_rel_t rel_req, rel_rx, rel_cpl, rel_cmd, rel_rsp, rel_res;
   logic [ordma_pkg::AttrW-1:0] rel_attr;
   logic pi_we, pi_rq, pi_clear, tmr_valid, tmr_arm, table_busy;
   logic [23:0] pi;
   logic [63:0] tmr_deadline;
   logic [(1<<QL)-1:0] in_err;
   ordma_qp_table u_qp (
-    .clk_i, .rst_ni(rst_n), .acq_valid_i(acq), .acq_qp_i({qp_cmd, qp_cpl, qp_rx, qp_req}), .gnt_o(gnt), .ctx_o(ctx),
-    .rel_req_i(rel_req), .rel_rx_i(rel_rx), .rel_cpl_i(rel_cpl), .rel_cmd_i(rel_cmd), .rel_attr_i(rel_attr),
+    .clk_i, .rst_ni(rst_n), .acq_valid_i(acq), .acq_qp_i({qp_res, qp_rsp, qp_cmd, qp_cpl, qp_rx, qp_req}), .gnt_o(gnt), .ctx_o(ctx),
+    .rel_req_i(rel_req), .rel_rx_i(rel_rx), .rel_cpl_i(rel_cpl), .rel_cmd_i(rel_cmd), .rel_rsp_i(rel_rsp),
+    .rel_res_i(rel_res), .rel_attr_i(rel_attr),
     .rel_ready_o(rel_ready), .pi_we_i(pi_we), .pi_rq_i(pi_rq), .pi_qp_i(db_qp), .pi_i(pi), .pi_clear_i(pi_clear),
     .err_o(in_err), .tmr_valid_o(tmr_valid), .tmr_qp_o(tmr_qp), .tmr_arm_o(tmr_arm), .tmr_deadline_o(tmr_deadline),
     .busy_o(table_busy)
@@ -245,8 +243,9 @@ module ordma_nic #(
 
   logic req_busy, rx_busy, cpl_busy, cq_busy, packed_pulse;
   logic [15:0] gather_in_q, gather_out_q;
-  ordma_quiesce #(.N(4)) u_quiesce (
-    .clk_i, .rst_ni(rst_n), .valid_i(quiesce), .done_o(quiesced), .busy_i({cq_busy, cpl_busy, rx_busy, req_busy}),
+  logic rsp_busy, res_busy;
+  ordma_quiesce #(.N(6)) u_quiesce (
+    .clk_i, .rst_ni(rst_n), .valid_i(quiesce), .done_o(quiesced), .busy_i({res_busy, rsp_busy, cq_busy, cpl_busy, rx_busy, req_busy}),
     .gather_in_i(gather_in_q), .gather_out_i(gather_out_q), .eg_enq_i(eg_enq), .eg_out_i(eg_out)
   );
 
@@ -277,15 +276,19 @@ module ordma_nic #(
 
   // ---------------------------------------------------------------- who has work
   logic sched_valid, sched_pop, sched_any, pend_valid, pend_pop, pend_any;
-  logic req_again, req_kick, rx_kick, rx_wake, cpl_again, cpl_wake;
+  logic req_again, req_kick, rx_kick, rx_respond, rsp_kick, rsp_wake, cpl_again, cpl_wake, res_valid, res_pop, res_any, res_again, res_kick;
   ordma_pending #(.Log(QL), .N(6)) u_sched (
-    .clk_i, .rst_ni(rst_n), .set_i({tmr_fire, cmd_wake, cpl_wake, rx_wake, req_again, sq_ring}),
-    .index_i({fire_qp, qp_cmd, qp_cpl, qp_rx, qp_req, db_qp}),
+    .clk_i, .rst_ni(rst_n), .set_i({tmr_fire, cmd_wake, cpl_wake, rsp_wake, req_again, sq_ring}),
+    .index_i({fire_qp, qp_cmd, qp_cpl, qp_rsp, qp_req, db_qp}),
     .valid_o(sched_valid), .index_o(sched_qp), .pop_i(sched_pop), .any_o(sched_any)
   );
-  ordma_pending #(.Log(QL), .N(6)) u_pend (
-    .clk_i, .rst_ni(rst_n), .set_i({tmr_fire, cmd_kick, cpl_again, rx_kick, req_kick, (sq_ring || rq_ring) && in_err[db_qp]}),
-    .index_i({fire_qp, qp_cmd, qp_cpl, qp_rx, qp_req, db_qp}),
+  ordma_pending #(.Log(QL), .N(2)) u_res_pend (
+    .clk_i, .rst_ni(rst_n), .set_i({res_again, rx_respond}), .index_i({qp_res, qp_rx}),
+    .valid_o(res_valid), .index_o(res_qp), .pop_i(res_pop), .any_o(res_any)
+  );
+  ordma_pending #(.Log(QL), .N(8)) u_pend (
+    .clk_i, .rst_ni(rst_n), .set_i({res_kick, rsp_kick, tmr_fire, cmd_kick, cpl_again, rx_kick, req_kick, (sq_ring || rq_ring) && in_err[db_qp]}),
+    .index_i({qp_res, qp_rsp, fire_qp, qp_cmd, qp_cpl, qp_rx, qp_req, db_qp}),
     .valid_o(pend_valid), .index_o(pend_qp), .pop_i(pend_pop), .any_o(pend_any)
   );
 
@@ -299,6 +302,18 @@ module ordma_nic #(
   ordma_pkg::tx_desc_t d, d_r;
   logic [2:0] d_count;
   logic [4:0] inl_count;
+  logic op_we, op_re0, op_re1;
+  logic [QL+ordma_pkg::RdLog-1:0] op_waddr, op_raddr0, op_raddr1;
+  ordma_pkg::rd_op_t op_w, op_r0, op_r1;
+  logic [ordma_pkg::RdOpW-1:0] op_raw0, op_raw1;
+  assign op_r0 = op_raw0;
+  assign op_r1 = op_raw1;
+  ordma_ram #(.W(ordma_pkg::RdOpW), .Log(QL + ordma_pkg::RdLog)) u_ops0 (
+    .clk_i, .we_i(op_we), .waddr_i(op_waddr), .wdata_i(op_w), .re_i(op_re0), .raddr_i(op_raddr0), .rdata_o(op_raw0)
+  );
+  ordma_ram #(.W(ordma_pkg::RdOpW), .Log(QL + ordma_pkg::RdLog)) u_ops1 (
+    .clk_i, .we_i(op_we), .waddr_i(op_waddr), .wdata_i(op_w), .re_i(op_re1), .raddr_i(op_raddr1), .rdata_o(op_raw1)
+  );
   ordma_requester u_requester (
     .clk_i, .rst_ni(rst_n), .time_i, .halt_i(halt), .sched_valid_i(sched_valid), .sched_qp_i(sched_qp), .sched_pop_o(sched_pop),
     .again_o(req_again), .kick_o(req_kick), .qp_o(qp_req), .acq_valid_o(acq[ordma_pkg::QpReq]),
@@ -307,6 +322,7 @@ module ordma_nic #(
     .rd_valid_o(rd_valid[ordma_pkg::RdReq]), .rd_req_o(rq_req), .rd_ready_i(rd_ready[ordma_pkg::RdReq]),
     .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdReq]), .rd_rsp_data_i(rd_data), .rd_rsp_last_i(rd_last), .rd_rsp_err_i(rd_err),
     .eg_valid_o(eg_valid[4]), .eg_o(eg_req), .eg_ready_i(eg_ready[4]), .eg_enq_i(eg_enq), .eg_out_i(eg_out),
+    .op_we_o(op_we), .op_waddr_o(op_waddr), .op_o(op_w), .op_re_o(op_re0), .op_raddr_o(op_raddr0), .op_i(op_r0),
     .chunk_push_o(ch_push), .chunk_o(ch), .chunk_commit_o(ch_commit), .chunk_abort_o(ch_abort), .chunk_full_i(ch_full),
     .inl_push_o(inl_push), .inl_o(inl), .inl_full_i(inl_full), .desc_push_o(d_push), .desc_o(d), .desc_full_i(d_full),
     .cnt_resent_o(cnt_resent), .busy_o(req_busy)
@@ -332,11 +348,40 @@ module ordma_nic #(
     .count_o(d_count)
   );
 
+  // Responses: ACKs of the responder and packets of the respond unit, in one queue.
+  logic a_push, r_push, r_ready, a_full, a_empty, rc_push, rc_commit, rc_abort, rc_full, rc_empty, mx_busy;
+  logic [1:0] mx_d_pop, mx_c_pop;
+  logic mx_push, mx_full, mx_empty, mx_pop, mx_ch_valid, mx_ch_pop;
+  logic [2:0] a_count, mx_count;
+  ordma_pkg::tx_desc_t a, r, a_r, mx, mx_r;
+  ordma_pkg::chunk_t rc, rc_r, mx_ch;
+  assign r_ready = !a_full && !a_push;
+  ordma_fifo #(.W(ordma_pkg::TxDescW), .Log(2)) u_answers (
+    .clk_i, .rst_ni(rst_n), .push_i(a_push || r_push), .data_i(a_push ? a : r), .full_o(a_full), .pop_i(mx_d_pop[1]),
+    .data_o(a_r), .empty_o(a_empty), .count_o(a_count)
+  );
+  ordma_fifo_commit #(.W(ordma_pkg::ChunkW), .Log(5)) u_answer_chunks (
+    .clk_i, .rst_ni(rst_n), .push_i(rc_push), .data_i(rc), .commit_i(rc_commit), .abort_i(rc_abort), .full_o(rc_full),
+    .pop_i(mx_c_pop[1]), .data_o(rc_r), .empty_o(rc_empty)
+  );
+  ordma_tx_mux u_mux (
+    .clk_i, .rst_ni(rst_n), .desc_valid_i({!a_empty, !d_empty}), .desc0_i(d_r), .desc1_i(a_r), .desc_pop_o(mx_d_pop),
+    .chunk_valid_i({!rc_empty, !ch_empty}), .chunk0_i(ch_r), .chunk1_i(rc_r), .chunk_pop_o(mx_c_pop),
+    .desc_push_o(mx_push), .desc_o(mx), .desc_full_i(mx_full), .chunk_valid_o(mx_ch_valid), .chunk_o(mx_ch),
+    .chunk_pop_i(mx_ch_pop), .busy_o(mx_busy)
+  );
+  assign d_pop = mx_d_pop[0];
+  assign ch_pop = mx_c_pop[0];
+  ordma_fifo #(.W(ordma_pkg::TxDescW), .Log(2)) u_packets (
+    .clk_i, .rst_ni(rst_n), .push_i(mx_push), .data_i(mx), .full_o(mx_full), .pop_i(mx_pop), .data_o(mx_r),
+    .empty_o(mx_empty), .count_o(mx_count)
+  );
+
   logic pay_pkt, pay_err, pay_last, pay_pop, gather_busy, frame_busy;
   logic [511:0] pay_data;
   logic [6:0] pay_count;
   ordma_gather u_gather (
-    .clk_i, .rst_ni(rst_n), .chunk_valid_i(!ch_empty), .chunk_i(ch_r), .chunk_pop_o(ch_pop), .inl_valid_i(!inl_empty),
+    .clk_i, .rst_ni(rst_n), .chunk_valid_i(mx_ch_valid), .chunk_i(mx_ch), .chunk_pop_o(mx_ch_pop), .inl_valid_i(!inl_empty),
     .inl_data_i(inl_r), .inl_pop_o(inl_pop), .rd_valid_o(rd_valid[ordma_pkg::RdGather]), .rd_req_o(rq_gather),
     .rd_ready_i(rd_ready[ordma_pkg::RdGather]), .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdGather]), .rd_rsp_data_i(rd_data),
     .rd_rsp_last_i(rd_last), .rd_rsp_err_i(rd_err), .pkt_o(pay_pkt), .pkt_err_o(pay_err), .data_o(pay_data),
@@ -347,7 +392,7 @@ module ordma_nic #(
       gather_in_q <= '0;
       gather_out_q <= '0;
     end else begin
-      if (d_push && d.pay_len != '0) gather_in_q <= gather_in_q + 1'b1;
+      gather_in_q <= gather_in_q + {15'd0, d_push && d.pay_len != '0} + {15'd0, r_push && r.pay_len != '0};
       if (packed_pulse) gather_out_q <= gather_out_q + 1'b1;
     end
   end
@@ -377,17 +422,10 @@ module ordma_nic #(
     end
   end
 
-  logic a_push, a_full, a_empty, a_pop, cnt_tx;
-  logic [2:0] a_count;
+  logic cnt_tx;
   logic [ordma_pkg::LenW-1:0] cnt_tx_bytes;
-  ordma_pkg::tx_desc_t a, a_r;
-  ordma_fifo #(.W(ordma_pkg::TxDescW), .Log(2)) u_acks (
-    .clk_i, .rst_ni(rst_n), .push_i(a_push), .data_i(a), .full_o(a_full), .pop_i(a_pop), .data_o(a_r), .empty_o(a_empty),
-    .count_o(a_count)
-  );
   ordma_frame u_frame (
-    .clk_i, .rst_ni(rst_n), .ack_valid_i(!a_empty), .ack_i(a_r), .ack_pop_o(a_pop), .req_valid_i(!d_empty), .req_i(d_r),
-    .req_pop_o(d_pop), .gid_addr_o(gid_tx_addr), .gid_i(gid_tx), .pay_pkt_i(pay_pkt), .pay_err_i(pay_err),
+    .clk_i, .rst_ni(rst_n), .req_valid_i(!mx_empty), .req_i(mx_r), .req_pop_o(mx_pop), .gid_addr_o(gid_tx_addr), .gid_i(gid_tx), .pay_pkt_i(pay_pkt), .pay_err_i(pay_err),
     .pay_data_i(pay_data), .pay_count_i(pay_count), .pay_last_i(pay_last), .pay_pop_o(pay_pop),
     .o_valid_o(frame_valid), .o_ready_i(frame_ready), .o_data_o(tx_data_o), .o_count_o(tx_count_o), .o_last_o(tx_last_o),
     .cnt_packet_o(cnt_tx), .cnt_bytes_o(cnt_tx_bytes), .busy_o(frame_busy)
@@ -405,22 +443,37 @@ module ordma_nic #(
     .cnt_malformed_o(cnt_malformed), .cnt_icrc_o(cnt_icrc), .cnt_other_o(cnt_other), .busy_o(parse_busy)
   );
 
+  // Responses to what this side asked, and requests of the peer, in the order of arrival.
+  logic rx_is_rsp, rq_pop, rsp_pop, rx_place_valid, rsp_place_valid;
+  ordma_pkg::place_t rx_place, rsp_place;
+  assign rx_is_rsp = rx_desc.opcode[7:5] == 3'd0 && rx_desc.opcode[4:0] >= 5'h0d && rx_desc.opcode[4:0] <= 5'h12;
+  assign gid_rx_addr = rx_is_rsp ? gid_rsp_addr : gid_req_addr;
+  assign rd_desc_pop = rq_pop || rsp_pop;
+  assign place_valid = rx_is_rsp ? rsp_place_valid : rx_place_valid;
+  assign place = rx_is_rsp ? rsp_place : rx_place;
+
   logic rxxl_valid, rxxl_done, place_valid, place_done;
   ordma_pkg::xl_req_t rxxl_req;
   ordma_pkg::xl_rsp_t rxxl_rsp;
   ordma_pkg::place_t place;
-  logic [ordma_pkg::NumCounter-1:0] cnt_rx;
-  logic [ordma_pkg::LenW-1:0] cnt_rx_bytes;
+  logic [ordma_pkg::NumCounter-1:0] cnt_rx, cnt_rsp;
+  logic [ordma_pkg::LenW-1:0] cnt_rx_bytes, cnt_rsp_bytes;
+  logic rs_op_we, rs_ack_we;
+  logic [QL+ordma_pkg::RdLog-1:0] rs_waddr;
+  ordma_pkg::rs_op_t rs_op;
+  ordma_pkg::rs_ack_t rs_ack;
   ordma_responder u_responder (
-    .clk_i, .rst_ni(rst_n), .time_i, .halt_i(halt), .desc_valid_i(rd_desc_valid), .desc_i(rx_desc), .desc_pop_o(rd_desc_pop),
-    .gid_addr_o(gid_rx_addr), .gid_i(gid_rx), .acq_valid_o(acq[ordma_pkg::QpRx]), .qp_o(qp_rx), .gnt_i(gnt[ordma_pkg::QpRx]),
-    .ctx_i(ctx), .rel_o(rel_rx), .rel_ready_i(rel_ready[ordma_pkg::QpRx]), .kick_o(rx_kick), .wake_o(rx_wake),
+    .clk_i, .rst_ni(rst_n), .halt_i(halt), .desc_valid_i(rd_desc_valid && !rx_is_rsp), .desc_i(rx_desc), .desc_pop_o(rq_pop),
+    .gid_addr_o(gid_req_addr), .gid_i(gid_rx), .acq_valid_o(acq[ordma_pkg::QpRx]), .qp_o(qp_rx), .gnt_i(gnt[ordma_pkg::QpRx]),
+    .ctx_i(ctx), .rel_o(rel_rx), .rel_ready_i(rel_ready[ordma_pkg::QpRx]), .kick_o(rx_kick), .respond_o(rx_respond),
     .xl_valid_o(rxxl_valid), .xl_req_o(rxxl_req), .xl_done_i(rxxl_done), .xl_rsp_i(rxxl_rsp),
     .rd_valid_o(rd_valid[ordma_pkg::RdRx]), .rd_req_o(rq_rx), .rd_ready_i(rd_ready[ordma_pkg::RdRx]),
     .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdRx]), .rd_rsp_data_i(rd_data), .rd_rsp_last_i(rd_last), .rd_rsp_err_i(rd_err),
-    .place_valid_o(place_valid), .place_o(place), .place_done_i(place_done), .post_valid_o(post_valid[0]), .post_o(post_rx),
+    .place_valid_o(rx_place_valid), .place_o(rx_place), .place_done_i(place_done && !rx_is_rsp), .eg_valid_o(eg_valid[6]), .eg_o(eg_rx),
+    .eg_ready_i(eg_ready[6]), .eg_enq_i(eg_enq), .eg_out_i(eg_out), .post_valid_o(post_valid[0]), .post_o(post_rx),
     .post_done_i(post_done[0]), .post_overflow_i(post_overflow), .ev_valid_o(ev_valid[3]), .ev_o(ev_rx), .ev_ready_i(ev_ready[3]),
-    .ack_push_o(a_push), .ack_o(a), .ack_full_i(a_full), .cnt_o(cnt_rx), .cnt_bytes_o(cnt_rx_bytes), .busy_o(rx_busy)
+    .ack_push_o(a_push), .ack_o(a), .ack_full_i(a_full), .rs_op_we_o(rs_op_we), .rs_ack_we_o(rs_ack_we), .rs_addr_o(rs_waddr),
+    .rs_op_o(rs_op), .rs_ack_o(rs_ack), .cnt_o(cnt_rx), .cnt_bytes_o(cnt_rx_bytes), .busy_o(rx_busy)
   );
   ordma_xlate u_rx_xlate (
     .clk_i, .rst_ni(rst_n), .valid_i(rxxl_valid), .req_i(rxxl_req), .done_o(rxxl_done), .rsp_o(rxxl_rsp),
@@ -428,6 +481,56 @@ module ordma_nic #(
     .rd_valid_o(rd_valid[ordma_pkg::RdRxXl]), .rd_req_o(rq_rxxl), .rd_ready_i(rd_ready[ordma_pkg::RdRxXl]),
     .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdRxXl]), .rd_rsp_data_i(rd_data[63:0]), .rd_rsp_err_i(rd_err), .flush_i(list_flush)
   );
+  // ---------------------------------------------------------------- what the responder owes
+  logic rs_re, rs_step_we, rs_step_ready, rsxl_valid, rsxl_done, cnt_res_access;
+  logic [QL+ordma_pkg::RdLog-1:0] rs_raddr;
+  ordma_pkg::rs_op_t rs_op_r, rs_step;
+  ordma_pkg::rs_ack_t rs_ack_r;
+  ordma_pkg::xl_req_t rsxl_req;
+  ordma_pkg::xl_rsp_t rsxl_rsp;
+  ordma_rs_ring u_rs_ring (
+    .clk_i, .op_we_i(rs_op_we), .ack_we_i(rs_ack_we), .waddr_i(rs_waddr), .op_i(rs_op), .ack_i(rs_ack), .step_we_i(rs_step_we),
+    .step_addr_i(rs_raddr), .step_i(rs_step), .step_ready_o(rs_step_ready), .re_i(rs_re), .raddr_i(rs_raddr), .op_o(rs_op_r), .ack_o(rs_ack_r)
+  );
+  ordma_respond u_respond (
+    .clk_i, .rst_ni(rst_n), .halt_i(halt), .pend_valid_i(res_valid), .pend_qp_i(res_qp), .pend_pop_o(res_pop), .again_o(res_again),
+    .kick_o(res_kick), .qp_o(qp_res), .acq_valid_o(acq[ordma_pkg::QpRes]), .gnt_i(gnt[ordma_pkg::QpRes]), .ctx_i(ctx),
+    .rel_o(rel_res), .rel_ready_i(rel_ready[ordma_pkg::QpRes]), .ring_re_o(rs_re), .ring_addr_o(rs_raddr), .op_i(rs_op_r),
+    .ack_i(rs_ack_r), .ring_we_o(rs_step_we), .op_o(rs_step), .ring_ready_i(rs_step_ready),
+    .xl_valid_o(rsxl_valid), .xl_req_o(rsxl_req), .xl_done_i(rsxl_done), .xl_rsp_i(rsxl_rsp), .eg_enq_i(eg_enq), .eg_out_i(eg_out),
+    .chunk_push_o(rc_push), .chunk_o(rc), .chunk_commit_o(rc_commit), .chunk_abort_o(rc_abort), .chunk_full_i(rc_full),
+    .desc_push_o(r_push), .desc_o(r), .desc_ready_i(r_ready), .ev_valid_o(ev_valid[6]), .ev_o(ev_res), .ev_ready_i(ev_ready[6]),
+    .cnt_access_o(cnt_res_access), .busy_o(res_busy)
+  );
+  ordma_xlate u_res_xlate (
+    .clk_i, .rst_ni(rst_n), .valid_i(rsxl_valid), .req_i(rsxl_req), .done_o(rsxl_done), .rsp_o(rsxl_rsp),
+    .mr_valid_o(mr_valid[4]), .mr_index_o(mr_res_idx), .mr_ready_i(mr_ready[4]), .mr_rsp_valid_i(mr_rsp_valid[4]), .mr_rsp_i(mr_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdResXl]), .rd_req_o(rq_resxl), .rd_ready_i(rd_ready[ordma_pkg::RdResXl]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdResXl]), .rd_rsp_data_i(rd_data[63:0]), .rd_rsp_err_i(rd_err), .flush_i(list_flush)
+  );
+
+  // ---------------------------------------------------------------- responses to this side
+  logic spxl_valid, spxl_done;
+  ordma_pkg::xl_req_t spxl_req;
+  ordma_pkg::xl_rsp_t spxl_rsp;
+  ordma_response u_response (
+    .clk_i, .rst_ni(rst_n), .time_i, .halt_i(halt), .desc_valid_i(rd_desc_valid && rx_is_rsp), .desc_i(rx_desc), .desc_pop_o(rsp_pop),
+    .gid_addr_o(gid_rsp_addr), .gid_i(gid_rx), .acq_valid_o(acq[ordma_pkg::QpRsp]), .qp_o(qp_rsp), .gnt_i(gnt[ordma_pkg::QpRsp]),
+    .ctx_i(ctx), .rel_o(rel_rsp), .rel_ready_i(rel_ready[ordma_pkg::QpRsp]), .kick_o(rsp_kick), .wake_o(rsp_wake),
+    .op_re_o(op_re1), .op_addr_o(op_raddr1), .op_i(op_r1),
+    .xl_valid_o(spxl_valid), .xl_req_o(spxl_req), .xl_done_i(spxl_done), .xl_rsp_i(spxl_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdRsp]), .rd_req_o(rq_rsp), .rd_ready_i(rd_ready[ordma_pkg::RdRsp]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdRsp]), .rd_rsp_data_i(rd_data), .rd_rsp_last_i(rd_last), .rd_rsp_err_i(rd_err),
+    .place_valid_o(rsp_place_valid), .place_o(rsp_place), .place_done_i(place_done && rx_is_rsp),
+    .eg_valid_o(eg_valid[7]), .eg_o(eg_rsp), .eg_ready_i(eg_ready[7]), .cnt_o(cnt_rsp), .cnt_bytes_o(cnt_rsp_bytes), .busy_o(rsp_busy)
+  );
+  ordma_xlate u_rsp_xlate (
+    .clk_i, .rst_ni(rst_n), .valid_i(spxl_valid), .req_i(spxl_req), .done_o(spxl_done), .rsp_o(spxl_rsp),
+    .mr_valid_o(mr_valid[3]), .mr_index_o(mr_rsp_idx), .mr_ready_i(mr_ready[3]), .mr_rsp_valid_i(mr_rsp_valid[3]), .mr_rsp_i(mr_rsp),
+    .rd_valid_o(rd_valid[ordma_pkg::RdRspXl]), .rd_req_o(rq_rspxl), .rd_ready_i(rd_ready[ordma_pkg::RdRspXl]),
+    .rd_rsp_valid_i(rd_rsp[ordma_pkg::RdRspXl]), .rd_rsp_data_i(rd_data[63:0]), .rd_rsp_err_i(rd_err), .flush_i(list_flush)
+  );
+
   ordma_place u_place (
     .clk_i, .rst_ni(rst_n), .valid_i(place_valid), .cmd_i(place), .done_o(place_done), .ring_re_o(ring_re),
     .ring_addr_o(ring_addr), .ring_data_i(ring_data), .eg_valid_o(eg_valid[0]), .eg_o(eg_place), .eg_ready_i(eg_ready[0])
@@ -460,7 +563,8 @@ module ordma_nic #(
   // ---------------------------------------------------------------- counters and idle
   logic [ordma_pkg::NumCounter-1:0] pulse;
   always_comb begin
-    pulse = cnt_rx;
+    pulse = cnt_rx | cnt_rsp;
+    pulse[ordma_hw_pkg::CounterRespRemoteAccessErrors[5:0]] = cnt_rx[ordma_hw_pkg::CounterRespRemoteAccessErrors[5:0]] || cnt_res_access;
     pulse[ordma_hw_pkg::CounterTxPackets[5:0]] = cnt_tx;
     pulse[ordma_hw_pkg::CounterTxBytes[5:0]] = cnt_tx && cnt_tx_bytes != '0;
     pulse[ordma_hw_pkg::CounterLocalAckTimeoutErr[5:0]] = cnt_silence;
@@ -479,17 +583,17 @@ module ordma_nic #(
     pulse[ordma_hw_pkg::CounterRewinds[5:0]] = cnt_rewind;
   end
   ordma_counters u_counters (
-    .clk_i, .rst_ni(rst_n), .pulse_i(pulse), .tx_bytes_i(cnt_tx_bytes), .rx_bytes_i(cnt_rx_bytes), .raddr_i(cnt_addr),
+    .clk_i, .rst_ni(rst_n), .pulse_i(pulse), .tx_bytes_i(cnt_tx_bytes), .rx_bytes_i(cnt_rsp[ordma_hw_pkg::CounterRxBytes[5:0]] ? cnt_rsp_bytes : cnt_rx_bytes), .raddr_i(cnt_addr),
     .rdata_o(cnt_data)
   );
 
   logic moving;  // inside an engine or on a port
   assign moving = rd_busy || eg_busy || ev_busy || table_busy || db_busy || req_busy || rx_busy || cpl_busy
-               || gather_busy || frame_busy || !d_empty || !a_empty || quiesce;
+               || gather_busy || frame_busy || mx_busy || !mx_empty || rsp_busy || res_busy || quiesce;
   assign quiet = halt && !moving && !cq_busy && !cmd_busy;
   assign idle_o = !moving && !cq_busy && !regs_busy && tmr_settled
-               && (halt || (!cmd_busy && !sched_any && !pend_any && !parse_busy));
+               && (halt || (!cmd_busy && !sched_any && !pend_any && !res_any && !parse_busy));
 
   logic unused_levels;
-  assign unused_levels = ^{d_count, a_count, inl_count, unused_cqxl_mr, unused_cqxl_idx, unused_cpxl_mr, unused_cpxl_idx};
+  assign unused_levels = ^{d_count, a_count, mx_count, inl_count, unused_cqxl_mr, unused_cqxl_idx, unused_cpxl_mr, unused_cpxl_idx};
 endmodule

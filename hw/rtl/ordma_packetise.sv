@@ -9,20 +9,25 @@ module ordma_packetise (
   input logic first_i,
   input logic last_i,
   input logic ack_req_i,
+  input logic [31:0] offset_i,        // READ: bytes of the message before this request
   input logic [ordma_pkg::LenW-1:0] pay_len_i,
   output ordma_pkg::tx_desc_t desc_o
 );
   logic is_write, is_send, has_imm, has_inv;
   logic [4:0] base;
+  logic is_read, is_swap, is_add;
   logic [127:0] reth;
   logic [31:0] imm, ieth;
 
   assign is_send = wqe_i.opcode == ordma_hw_pkg::WqeOpSend || wqe_i.opcode == ordma_hw_pkg::WqeOpSendImm
                 || wqe_i.opcode == ordma_hw_pkg::WqeOpSendInv;
-  assign is_write = !is_send;
+  assign is_read = wqe_i.opcode == ordma_hw_pkg::WqeOpRead;
+  assign is_swap = wqe_i.opcode == ordma_hw_pkg::WqeOpCmpSwap;
+  assign is_add = wqe_i.opcode == ordma_hw_pkg::WqeOpFetchAdd;
+  assign is_write = !is_send && !is_read && !is_swap && !is_add;
   assign has_imm = last_i && (wqe_i.opcode == ordma_hw_pkg::WqeOpSendImm || wqe_i.opcode == ordma_hw_pkg::WqeOpWriteImm);
   assign has_inv = last_i && wqe_i.opcode == ordma_hw_pkg::WqeOpSendInv;
-  assign reth = {wqe_i.remote_addr, wqe_i.rkey, wqe_i.length};
+  assign reth = {wqe_i.remote_addr + {32'd0, offset_i}, wqe_i.rkey, wqe_i.length - offset_i};
   // Immediate data are four raw bytes: the first on the wire is the lowest in memory.
   assign imm = {wqe_i.imm[7:0], wqe_i.imm[15:8], wqe_i.imm[23:16], wqe_i.imm[31:24]};
   assign ieth = wqe_i.imm;
@@ -55,7 +60,15 @@ module ordma_packetise (
       desc_o.tclass = attr_i.tclass;
       desc_o.flow_label = attr_i.flow_label;
       desc_o.sport = attr_i.sport;
-      if (is_write && first_i) begin
+      if (is_read) begin
+        desc_o.opcode = ordma_hw_pkg::RoceOpRcReadReq;
+        desc_o.ext = {reth, 96'd0};
+        desc_o.ext_len = 5'd16;
+      end else if (is_swap || is_add) begin
+        desc_o.opcode = is_swap ? ordma_hw_pkg::RoceOpRcCmpSwap : ordma_hw_pkg::RoceOpRcFetchAdd;
+        desc_o.ext = {wqe_i.remote_addr, wqe_i.rkey, wqe_i.swap_add, is_swap ? wqe_i.compare : 64'd0};
+        desc_o.ext_len = 5'd28;
+      end else if (is_write && first_i) begin
         desc_o.ext = has_imm ? {reth, imm, 64'd0} : {reth, 96'd0};
         desc_o.ext_len = has_imm ? 5'd20 : 5'd16;
       end else if (has_imm || has_inv) begin

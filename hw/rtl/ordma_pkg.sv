@@ -12,6 +12,7 @@ package ordma_pkg;
   localparam int unsigned MrLog = 10;
   localparam int unsigned PageLog = 6;
   localparam int unsigned GidLog = 4;
+  localparam int unsigned RdLog = 4;       // READs and atomics outstanding per QP, either direction
   localparam int unsigned MaxUctx = 64;
   localparam int unsigned MaxSge = 16;
   localparam int unsigned MaxInline = 448;
@@ -33,6 +34,7 @@ package ordma_pkg;
   localparam logic [3:0] KindRecord = 4'd3;
   localparam logic [3:0] KindResponse = 4'd5;
   localparam logic [3:0] KindLog = 4'd6;
+  localparam logic [3:0] KindAtomic = 4'd7;
   localparam logic [3:0] KindQuery = 4'd8;
   localparam logic [3:0] KindIntr = 4'd15;
 
@@ -58,9 +60,10 @@ package ordma_pkg;
   localparam int unsigned RdCq = 7;
   localparam int unsigned RdCqXl = 8;
   localparam int unsigned RdGather = 9;
-  localparam int unsigned RdRead = 10;
-  localparam int unsigned RdReadXl = 11;
-  localparam int unsigned NumRd = 12;
+  localparam int unsigned RdRsp = 10;
+  localparam int unsigned RdRspXl = 11;
+  localparam int unsigned RdResXl = 12;
+  localparam int unsigned NumRd = 13;
   localparam int unsigned RdTagW = 4;
 
   // ---------------------------------------------------------------- translation
@@ -150,8 +153,29 @@ package ordma_pkg;
     logic [63:0] progress;  // device time of the last progress
     logic [63:0] not_before;
     logic [63:0] silence;
+    // READs and atomics without their response, oldest at rd_head; those before the cursor are issued.
+    logic [RdLog-1:0] rd_head;
+    logic [RdLog:0] rd_count;
+    logic [RdLog:0] rd_issued;
+    logic rd_recount;       // the cursor moved: count the issued ones again
+    logic [23:0] rd_first;  // first PSN of the oldest
+    logic [23:0] rd_recv;   // packets of its response so far
+    logic [23:0] rd_psns;   // PSNs of issued ones still to come
+    logic late_valid;       // a fatal NAK that came while frozen: told after the rewind
+    logic [7:0] late_syn;
+    logic [23:0] late_psn;
   } qp_sq_t;
-  localparam int unsigned QpSqW = 24*9 + 1+1+8+24+24+32 + 1+1+24+8+8 + 1+8+8 + 64*3;
+  localparam int unsigned QpSqW = 24*9 + 1+1+8+24+24+32 + 1+1+24+8+8 + 1+8+8 + 64*3
+                                + 3*RdLog + 2 + 1 + 24*3 + 1+8+24;
+  typedef struct packed {
+    logic atomic;
+    logic [23:0] log_index;
+    logic [23:0] sq_index;
+    logic [23:0] first_psn;
+    logic [23:0] psns;
+    logic [31:0] length;
+  } rd_op_t;
+  localparam int unsigned RdOpW = 129;
   // Responder.
   typedef struct packed {
     logic [23:0] epsn;
@@ -164,8 +188,39 @@ package ordma_pkg;
     logic [31:0] rkey;
     logic [31:0] left;      // WRITE: bytes still to come
     logic [31:0] placed;    // bytes of the message so far
+    logic rqe_active;       // a receive WQE is taken and kept on chip:
+    logic [63:0] rqe_wr_id;
+    logic [15:0] rqe_index;
+    // Responses that wait: READs and atomics, each with the newest ACK or NAK behind it.
+    logic [RdLog-1:0] rs_head;
+    logic [RdLog:0] rs_count;
+    logic [RdLog:0] rs_dups;  // of them for duplicate requests
+    logic rs_ack;             // the youngest has an ACK behind it, for rs_ack_psn
+    logic [23:0] rs_ack_psn;
+    logic has_read;           // a READ or atomic was executed; its last PSN:
+    logic [23:0] read_psn;
+    logic [23:0] atomics;     // entries of the result ring ever written
   } qp_rq_t;
-  localparam int unsigned QpRqW = 24*3 + 3 + 64 + 32*3;
+  localparam int unsigned QpRqW = 24*3 + 3 + 64 + 32*3 + 1+64+16 + 3*RdLog + 2 + 1+24 + 1+24+24;
+  typedef struct packed {
+    logic atomic;
+    logic dup;
+    logic first;            // no packet of the response has left
+    logic [23:0] psn;
+    logic [23:0] msn;
+    logic [63:0] va;        // READ: next byte; atomic: the value
+    logic [31:0] rkey;
+    logic [31:0] left;
+    logic [23:0] packets;
+  } rs_op_t;
+  localparam int unsigned RsOpW = 3 + 24 + 24 + 64 + 32 + 32 + 24;
+  typedef struct packed {
+    logic valid;
+    logic [7:0] syndrome;
+    logic [23:0] psn;
+    logic [23:0] msn;
+  } rs_ack_t;
+  localparam int unsigned RsAckW = 57;
   typedef struct packed {
     logic valid;
     logic we_ctl;
@@ -189,7 +244,9 @@ package ordma_pkg;
   localparam int unsigned QpRx = 1;
   localparam int unsigned QpCpl = 2;
   localparam int unsigned QpCmd = 3;
-  localparam int unsigned NumQpClient = 4;
+  localparam int unsigned QpRsp = 4;
+  localparam int unsigned QpRes = 5;
+  localparam int unsigned NumQpClient = 6;
 
   // ---------------------------------------------------------------- completion and events
   typedef struct packed {

@@ -19,6 +19,8 @@ module ordma_qp_table (
   input ordma_pkg::qp_rel_t rel_rx_i,
   input ordma_pkg::qp_rel_t rel_cpl_i,
   input ordma_pkg::qp_rel_t rel_cmd_i,
+  input ordma_pkg::qp_rel_t rel_rsp_i,
+  input ordma_pkg::qp_rel_t rel_res_i,
   input logic [ordma_pkg::AttrW-1:0] rel_attr_i,
   output logic [ordma_pkg::NumQpClient-1:0] rel_ready_o,
 
@@ -45,12 +47,12 @@ module ordma_qp_table (
   logic [N-1:0] held_q, want, gnt_q;
   logic [N*L-1:0] held_qp_q;
   logic arb_valid;
-  logic [1:0] arb_index;
+  logic [2:0] arb_index;
   logic [L-1:0] raddr;
   logic [(1<<L)-1:0] valid_q;
   logic rvalid_q;
   ordma_pkg::qp_rel_t rel;
-  logic [1:0] rel_index;
+  logic [2:0] rel_index;
   logic [ordma_pkg::QpCtlW-1:0] ctl_r;
   logic [ordma_pkg::QpSqW-1:0] sq_r;
   logic [ordma_pkg::QpRqW-1:0] rq_r;
@@ -74,23 +76,29 @@ module ordma_qp_table (
     end
   end
 
-  ordma_arb #(.N(N), .W(2)) u_arb (
+  ordma_arb #(.N(N), .W(3)) u_arb (
     .clk_i, .rst_ni, .req_i(want), .accept_i(arb_valid), .valid_o(arb_valid), .index_o(arb_index)
   );
   assign raddr = acq_qp_i[arb_index*L +: L];
 
   always_comb begin
     rel_ready_o = '0;
-    rel_index = 2'd3;
+    rel_index = 3'd3;
     rel = rel_cmd_i;
     if (rel_rx_i.valid) begin
-      rel_index = 2'd1;
+      rel_index = 3'd1;
       rel = rel_rx_i;
+    end else if (rel_rsp_i.valid) begin
+      rel_index = 3'd4;
+      rel = rel_rsp_i;
     end else if (rel_req_i.valid) begin
-      rel_index = 2'd0;
+      rel_index = 3'd0;
       rel = rel_req_i;
+    end else if (rel_res_i.valid) begin
+      rel_index = 3'd5;
+      rel = rel_res_i;
     end else if (rel_cpl_i.valid) begin
-      rel_index = 2'd2;
+      rel_index = 3'd2;
       rel = rel_cpl_i;
     end
     rel_ready_o[rel_index] = rel.valid;

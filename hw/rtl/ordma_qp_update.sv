@@ -30,6 +30,8 @@ module ordma_qp_update (
   logic shape_ok, path_ok, allowed, same, exists, sends, gsi;
   logic [23:0] index_diff, psn_diff, span, in_log;
   logic stale, rewind_ok;
+  localparam logic [7:0] RemoteAtomic = ordma_hw_pkg::AccessRemoteAtomic;
+  logic [23:0] limit, fail_beyond;
 
   assign head = cmd_i;
   assign qp = cmd_i;
@@ -60,7 +62,12 @@ module ordma_qp_update (
           && image_i.log_addr != '0 && image_i.log_addr[3:0] == '0 && image_i.log_log <= 5'd15 && !gsi;
     end
   end
-  assign path_ok = image_i.mtu_log >= 5'd8 && image_i.mtu_log <= 5'd12 && sgid_ok_i
+  assign limit = ctx_i.sq.rd_first + ctx_i.sq.rd_recv;
+  assign fail_beyond = fail.psn - limit;
+  assign path_ok = image_i.max_rd_atomic <= (8'd1 << ordma_pkg::RdLog) && image_i.max_dest_rd_atomic <= (8'd1 << ordma_pkg::RdLog)
+                && (image_i.max_dest_rd_atomic == '0 || (image_i.access & RemoteAtomic) == '0
+                    || (image_i.atomic_addr != '0 && image_i.atomic_addr[3:0] == '0))
+                && image_i.mtu_log >= 5'd8 && image_i.mtu_log <= 5'd12 && sgid_ok_i
                 && (13'd1 << image_i.mtu_log) <= max_mtu_i;
   assign same = image_i.type_ == old.type_ && image_i.uctx == old.uctx && image_i.pd == old.pd
       && image_i.scqn == old.scqn && image_i.rcqn == old.rcqn && image_i.sq_addr == old.sq_addr
@@ -139,7 +146,12 @@ module ordma_qp_update (
             kick_o = to == ordma_hw_pkg::QpStateErr[3:0] || to == ordma_hw_pkg::QpStateSqd[3:0];
             wake_o = to == ordma_hw_pkg::QpStateRts[3:0];
             if (to == ordma_hw_pkg::QpStateRts[3:0]) ctl_o.drained = 1'b0;
-            if (to == ordma_hw_pkg::QpStateErr[3:0]) sq_o.evt_valid = 1'b0;
+            if (to == ordma_hw_pkg::QpStateErr[3:0]) begin
+              sq_o.evt_valid = 1'b0;
+              rq_o.rs_count = '0;
+              rq_o.rs_dups = '0;
+              rq_o.rs_ack = 1'b0;
+            end
             if (to == ordma_hw_pkg::QpStateReset[3:0]) begin
               ctl_o = '0;
               ctl_o.valid = 1'b1;
@@ -156,6 +168,8 @@ module ordma_qp_update (
               rq_o.msn = '0;
               rq_o.nak_sent = 1'b0;
               rq_o.in_msg = 1'b0;
+              rq_o.has_read = 1'b0;
+              rq_o.atomics = '0;
               if (qp.init_rq) rq_o.epsn = image_i.rq_psn;
             end
             if (qp.init_sq) begin
@@ -189,11 +203,26 @@ module ordma_qp_update (
           if (rewind.log_index == ctx_i.sq.log_sent && !stale) sq_o.next_psn = ctx_i.sq.high_psn;
           sq_o.not_before = (rewind.not_before > time_i) ? rewind.not_before : '0;
           sq_o.progress = (rewind.not_before > time_i) ? rewind.not_before : time_i;
+          sq_o.rd_recount = 1'b1;
+          // The fatal NAK that came while frozen; the peer will not say it again.
+          sq_o.late_valid = 1'b0;
+          if (ctx_i.sq.late_valid && ctx_i.sq.late_psn == ctx_i.sq.una_psn) begin
+            ctl_o.frozen = 1'b1;
+            sq_o.evt_valid = 1'b1;
+            sq_o.evt_type = ordma_hw_pkg::EventTypeQpNak;
+            sq_o.evt_code = ctx_i.sq.late_syn;
+          end
         end
         ordma_hw_pkg::CmdOpQpFail: if (exists && sends) begin
           write_o = 1'b1;
           kick_o = 1'b1;
-          if (fail.psn - ctx_i.sq.una_psn <= span) sq_o.una_psn = fail.psn;
+          // Never past a READ whose response is missing.
+          if (fail.psn - ctx_i.sq.una_psn <= span) begin
+            sq_o.una_psn = (ctx_i.sq.rd_count != '0 && fail_beyond != '0 && !fail_beyond[23]) ? limit : fail.psn;
+          end
+          rq_o.rs_count = '0;
+          rq_o.rs_dups = '0;
+          rq_o.rs_ack = 1'b0;
           ctl_o.frozen = 1'b0;
           sq_o.evt_valid = 1'b0;
           sq_o.not_before = '0;

@@ -44,7 +44,7 @@ module ordma_regs #(
   output logic [63:0] reset_echo_o,
   output logic busy_o
 );
-  localparam logic [31:0] Caps = ordma_hw_pkg::CapRc | ordma_hw_pkg::CapIpv6;
+  localparam logic [31:0] Caps = ordma_hw_pkg::CapRc | ordma_hw_pkg::CapRead | ordma_hw_pkg::CapAtomic | ordma_hw_pkg::CapIpv6;
   localparam logic [31:0] BuildNumber = 32'd1;
   typedef enum logic [1:0] { Run, Drain, Clear, Echo } state_e;
   state_e state_q;
@@ -93,6 +93,7 @@ module ordma_regs #(
       ordma_hw_pkg::RegMaxInline: rdata_o = {32'd0, ordma_pkg::MaxInline};
       ordma_hw_pkg::RegMaxWr: rdata_o = 64'd1 << ordma_pkg::MaxWrLog;
       ordma_hw_pkg::RegMaxCqe: rdata_o = 64'd1 << ordma_pkg::MaxCqeLog;
+      ordma_hw_pkg::RegMaxRdAtomic: rdata_o = 64'd1 << ordma_pkg::RdLog;
       ordma_hw_pkg::RegMaxGid: rdata_o = 64'd1 << ordma_pkg::GidLog;
       ordma_hw_pkg::RegDataW: rdata_o = {32'd0, DATA_W};
       ordma_hw_pkg::RegPortMtu: rdata_o = {32'd0, port_mtu_i};

@@ -46,6 +46,14 @@ module ordma_requester #(
   input logic [15:0] eg_enq_i,
   input logic [15:0] eg_out_i,
 
+  // Outstanding READs and atomics: appended when sent, scanned after a rewind.
+  output logic op_we_o,
+  output logic [ordma_pkg::QpLog+ordma_pkg::RdLog-1:0] op_waddr_o,
+  output ordma_pkg::rd_op_t op_o,
+  output logic op_re_o,
+  output logic [ordma_pkg::QpLog+ordma_pkg::RdLog-1:0] op_raddr_o,
+  input ordma_pkg::rd_op_t op_i,
+
   output logic chunk_push_o,
   output ordma_pkg::chunk_t chunk_o,
   output logic chunk_commit_o,
@@ -60,9 +68,10 @@ module ordma_requester #(
   output logic cnt_resent_o,
   output logic busy_o
 );
-  typedef enum logic [4:0] {
-    Idle, Acquire, Begin, Cursor, Fence, LogRead, LogWait, LogCheck, WqeXlate, WqeRead, WqeWait, Check, Sum, Probe,
-    Log, Packet, Size, Walk, Segment, Piece, Inline, InlineEnd, Commit, Next, Fail, Release
+  localparam logic [7:0] LocalWrite = ordma_hw_pkg::AccessLocalWrite;
+  typedef enum logic [5:0] {
+    Idle, Acquire, Begin, Scan, ScanWait, ScanTake, Cursor, Fence, LogRead, LogWait, LogCheck, WqeXlate, WqeRead, WqeWait, Check, Sum, Probe,
+    Gate, Log, Packet, Size, Walk, Segment, Piece, Inline, InlineEnd, Commit, Next, Fail, Release
   } state_e;
   state_e state_q;
 
@@ -102,12 +111,15 @@ module ordma_requester #(
   logic [31:0] pkts;
   logic [2:0] inl_q;
   logic [8:0] inl_end;
-  logic [23:0] next_psn, in_flight;
-  logic is_nop;
+  logic [23:0] next_psn, new_high, in_flight;
+  logic is_nop, is_read, is_atomic, is_op, known_op;
+  logic [ordma_pkg::RdLog:0] scan_q, max_ops;
+  logic [23:0] psns, psns_left, scan_ahead, outstanding;
   logic [4:0] max_sge;
 
   assign attr = {1024'd0, attr_q};
   assign wqe = wqe_mem[0];
+  assign new_high = next_psn - sq_q.high_psn;
   assign busy_o = state_q != Idle;
   assign qp_o = qp_q;
   assign mtu = 13'd1 << attr.mtu_log;
@@ -115,9 +127,33 @@ module ordma_requester #(
   assign log_used = sq_q.log_sent - sq_q.log_acked;
   assign log_full = ({1'b0, log_used} >> attr.log_log) != '0;
   assign behind = sq_q.cur_log - sq_q.log_acked;
-  assign in_flight = sq_q.next_psn - sq_q.una_psn;
-  assign next_psn = sq_q.next_psn + 24'd1;
+  // PSNs that responses will use occupy no receive queue.
+  assign in_flight = outstanding - sq_q.rd_psns;
+  assign next_psn = sq_q.next_psn + psns_left;
   assign inl_end = off_q[8:0] + pkt_q[8:0] - 9'd1;
+  assign is_read = wqe.opcode == ordma_hw_pkg::WqeOpRead;
+  assign is_atomic = wqe.opcode == ordma_hw_pkg::WqeOpCmpSwap || wqe.opcode == ordma_hw_pkg::WqeOpFetchAdd;
+  assign is_op = is_read || is_atomic;
+  // PSNs of the message, and of the packet at hand: a READ request covers those of its response.
+  assign psns = pkts_last + 24'd1;
+  assign psns_left = is_read ? psns - sq_q.cur_pkt : 24'd1;
+  assign known_op = sq_q.rd_issued < sq_q.rd_count;
+  assign max_ops = (attr.max_rd_atomic > (8'd1 << ordma_pkg::RdLog)) ? {1'b1, {ordma_pkg::RdLog{1'b0}}} : attr.max_rd_atomic[ordma_pkg::RdLog:0];
+  assign outstanding = sq_q.next_psn - sq_q.una_psn;
+  assign scan_ahead = op_i.log_index - sq_q.cur_log;
+  assign op_re_o = state_q == Scan;
+  assign op_raddr_o = {qp_q, sq_q.rd_head + scan_q[ordma_pkg::RdLog-1:0]};
+  assign op_we_o = desc_push_o && is_op && !known_op;
+  assign op_waddr_o = {qp_q, sq_q.rd_head + sq_q.rd_issued[ordma_pkg::RdLog-1:0]};
+  always_comb begin
+    op_o = '0;
+    op_o.atomic = is_atomic;
+    op_o.log_index = sq_q.cur_log;
+    op_o.sq_index = sq_q.cur_sq;
+    op_o.first_psn = sq_q.next_psn - sq_q.cur_pkt;
+    op_o.psns = psns;
+    op_o.length = wqe.length;
+  end
   assign is_nop = wqe.opcode == ordma_hw_pkg::WqeOpNop;
   assign sq_off = {40'd0, sq_q.cur_sq & ~(24'hff_ffff << attr.sq_log)} << attr.sq_stride_log;
 
@@ -131,7 +167,7 @@ module ordma_requester #(
 
   // SGEs lie 16 bytes apart behind the fixed part.
   assign unit = units + sge_q;
-  assign units = 5'd2;
+  assign units = is_atomic ? 5'd3 : 5'd2;
   assign max_sge = (5'd1 << (attr.sq_stride_log[3:0] - 4'd4)) - units;
   always_comb begin
     sge_beat = '0;
@@ -191,6 +227,7 @@ module ordma_requester #(
       xl_req_o.kernel = attr.uctx == ordma_hw_pkg::KernelUctx[15:0];
       xl_req_o.key = sge.lkey;
       xl_req_o.pd = attr.pd;
+      xl_req_o.access = is_op ? LocalWrite : 8'd0;
       xl_req_o.va = sge.addr + {32'd0, (state_q == Probe) ? 32'd0 : sge_off_q};
       xl_req_o.len = (state_q == Probe) ? sge.length : piece_left;
     end
@@ -249,7 +286,8 @@ module ordma_requester #(
 
   ordma_packetise u_packetise (
     .valid_i(state_q == Commit), .wqe_i(wqe), .attr_i(attr), .psn_i(sq_q.next_psn), .first_i(first), .last_i(last),
-    .ack_req_i(last || (&sq_q.next_psn[ACK_EVERY_LOG-1:0])), .pay_len_i(last ? left[12:0] : mtu), .desc_o
+    .ack_req_i(last || is_op || (&sq_q.next_psn[ACK_EVERY_LOG-1:0])), .offset_i(off_q),
+    .pay_len_i(is_op ? 13'd0 : last ? left[12:0] : mtu), .desc_o
   );
 
   // Operations of this QP type; the rest fails with LOC_QP_OP_ERR.
@@ -257,7 +295,8 @@ module ordma_requester #(
     sends = 1'b0;
     case (wqe.opcode)
       ordma_hw_pkg::WqeOpSend, ordma_hw_pkg::WqeOpSendImm, ordma_hw_pkg::WqeOpSendInv,
-      ordma_hw_pkg::WqeOpWrite, ordma_hw_pkg::WqeOpWriteImm, ordma_hw_pkg::WqeOpNop: sends = 1'b1;
+      ordma_hw_pkg::WqeOpWrite, ordma_hw_pkg::WqeOpWriteImm, ordma_hw_pkg::WqeOpRead, ordma_hw_pkg::WqeOpCmpSwap,
+      ordma_hw_pkg::WqeOpFetchAdd, ordma_hw_pkg::WqeOpNop: sends = 1'b1;
       default: ;
     endcase
   end
@@ -292,6 +331,7 @@ module ordma_requester #(
       xl_len_q <= '0;
       walked_q <= 1'b0;
       inl_q <= '0;
+      scan_q <= '0;
     end else begin
       case (state_q)
         Idle: if (sched_pop_o) begin
@@ -310,13 +350,35 @@ module ordma_requester #(
         end
         // May this QP send at all?
         Begin: begin
-          state_q <= Cursor;
+          state_q <= sq_q.rd_recount ? Scan : Cursor;
+          scan_q <= '0;
+          if (sq_q.rd_recount) begin
+            sq_q.rd_issued <= '0;
+            sq_q.rd_psns <= '0;
+          end
           if (!ctl_q.valid || ctl_q.frozen || sq_q.fail_valid
               || (ctl_q.state != ordma_hw_pkg::QpStateRts[3:0] && ctl_q.state != ordma_hw_pkg::QpStateSqd[3:0])) begin
             state_q <= Release;
           end else if (sq_q.not_before != '0) begin
             if (time_i < sq_q.not_before) state_q <= Release;
             else sq_q.not_before <= '0;
+          end
+        end
+        // READs before the cursor are still out; the one at the cursor and later ones are asked again.
+        Scan: begin
+          state_q <= ScanWait;
+          if (scan_q == sq_q.rd_count) begin
+            sq_q.rd_recount <= 1'b0;
+            state_q <= Cursor;
+          end
+        end
+        ScanWait: state_q <= ScanTake;
+        ScanTake: begin
+          scan_q <= scan_q + 1'b1;
+          state_q <= Scan;
+          if (scan_ahead[23]) begin
+            sq_q.rd_issued <= scan_q + 1'b1;
+            sq_q.rd_psns <= sq_q.rd_psns + op_i.psns - ((scan_q == '0) ? sq_q.rd_recv : 24'd0);
           end
         end
         // Find the message under the cursor.
@@ -327,6 +389,8 @@ module ordma_requester #(
             sq_q.cur_log <= sq_q.log_acked;
             sq_q.cur_sq <= sq_q.sq_ci;
             sq_q.next_psn <= sq_q.una_psn;
+            sq_q.rd_issued <= '0;
+            sq_q.rd_psns <= '0;
           end else if (!resend && (sq_q.cur_sq == pi_q || ctl_q.state == ordma_hw_pkg::QpStateSqd[3:0] || log_full)) begin
             state_q <= Release;
           end else if (sent_q >= QUANTUM[4:0]) begin
@@ -372,8 +436,8 @@ module ordma_requester #(
           sge_q <= '0;
           total_q <= '0;
           skip_q <= '0;
-          state_q <= wqe.inline_ || is_nop ? Log : Sum;
-          if (!sends || wqe.index != sq_q.cur_sq[15:0] || wqe.length > 32'h8000_0000
+          state_q <= wqe.inline_ || is_nop ? Gate : Sum;
+          if (!sends || (is_op && wqe.inline_) || (is_atomic && (wqe.num_sge != 8'd1 || wqe.length != 32'd8)) || wqe.index != sq_q.cur_sq[15:0] || wqe.length > 32'h8000_0000
               || (wqe.inline_ ? wqe.length > (32'd1 << attr.sq_stride_log) - ordma_hw_pkg::WqeDataOff
                               : wqe.num_sge > {3'd0, max_sge})
               || (resend && (entry_q.checksum != checksum || entry_q.opcode != wqe.opcode
@@ -386,7 +450,7 @@ module ordma_requester #(
         Sum: begin
           if ({3'd0, sge_q} == wqe.num_sge) begin
             sge_q <= '0;
-            state_q <= (total_q != wqe.length) ? Fail : Log;
+            state_q <= (total_q != wqe.length) ? Fail : Gate;
           end else if (sge.length == '0) begin
             sge_q <= sge_q + 1'b1;
           end else begin
@@ -403,6 +467,15 @@ module ordma_requester #(
           if (xl_rsp_i.err != ordma_pkg::XlOk) begin
             status_q <= ordma_hw_pkg::WcStatusLocProtErr;
             state_q <= Fail;
+          end
+        end
+        // What it has to wait for: earlier READs and atomics (fence), a place among those outstanding,
+        // half of the PSN space. Whoever changes that wakes this QP.
+        Gate: begin
+          state_q <= Log;
+          if (!is_nop && ((wqe.fence && sq_q.rd_issued != '0) || (is_op && sq_q.rd_issued >= max_ops)
+                          || outstanding + psns > 24'h80_0000)) begin
+            state_q <= Release;
           end
         end
         Log: if (resend) begin
@@ -425,7 +498,7 @@ module ordma_requester #(
           inl_q <= off_q[8:6];
           skip_q <= off_q;
           walked_q <= 1'b1;
-          if (left == '0) state_q <= Commit;
+          if (left == '0 || is_op) state_q <= Commit;
           else if (wqe.inline_) state_q <= Inline;
           else state_q <= walked_q ? Segment : Walk;
           if (!walked_q) begin
@@ -470,9 +543,18 @@ module ordma_requester #(
         InlineEnd: if (!chunk_full_i) state_q <= Commit;
         Commit: if (!desc_full_i) begin
           sq_q.next_psn <= next_psn;
-          if (sq_q.next_psn == sq_q.high_psn) sq_q.high_psn <= next_psn;
+          if (new_high != '0 && !new_high[23]) sq_q.high_psn <= next_psn;
           sent_q <= sent_q + 1'b1;
-          if (last) begin
+          if (is_op) begin
+            sq_q.rd_issued <= sq_q.rd_issued + 1'b1;
+            sq_q.rd_psns <= sq_q.rd_psns + psns_left;
+            if (!known_op) sq_q.rd_count <= sq_q.rd_count + 1'b1;
+            if (!known_op && sq_q.rd_count == '0) begin
+              sq_q.rd_first <= sq_q.next_psn - sq_q.cur_pkt;
+              sq_q.rd_recv <= '0;
+            end
+          end
+          if (last || is_op) begin
             state_q <= Next;
           end else begin
             sq_q.cur_pkt <= sq_q.cur_pkt + 24'd1;

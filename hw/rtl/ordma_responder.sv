@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
-// Receive engine: takes one packet at a time, in order of arrival, under the lock of its QP. Requests
-// are checked, placed and answered; acknowledgements move una_psn and wake the completer. Payload is in
-// the egress before its CQE is posted, and the CQE before the ACK. Nothing here waits for another QP.
+// Responder: takes one request packet at a time, in order of arrival, under the lock of its QP. Checks
+// it, places it and answers it. Payload is in the egress before its CQE is posted, the CQE before the
+// ACK leaves. READs and atomics are queued for the respond unit; ACKs behind them wait there too, so
+// answers leave in the order of the requests. Nothing here waits for another QP.
 module ordma_responder (
   input logic clk_i,
   input logic rst_ni,
-  input logic [63:0] time_i,
   input logic halt_i,
 
   input logic desc_valid_i,
@@ -21,8 +21,8 @@ module ordma_responder (
   input ordma_pkg::qp_ctx_t ctx_i,
   output ordma_pkg::qp_rel_t rel_o,
   input logic rel_ready_i,
-  output logic kick_o,            // completer: the tail moved or the QP is in error
-  output logic wake_o,            // requester: the window opened
+  output logic kick_o,            // completer: the QP is in error
+  output logic respond_o,         // respond unit: there is something to send
 
   output logic xl_valid_o,
   output ordma_pkg::xl_req_t xl_req_o,
@@ -39,6 +39,11 @@ module ordma_responder (
   output logic place_valid_o,
   output ordma_pkg::place_t place_o,
   input logic place_done_i,
+  output logic eg_valid_o,
+  output ordma_pkg::eg_beat_t eg_o,
+  input logic eg_ready_i,
+  input logic [15:0] eg_enq_i,
+  input logic [15:0] eg_out_i,
   output logic post_valid_o,
   output ordma_pkg::cq_post_t post_o,
   input logic post_done_i,
@@ -49,14 +54,23 @@ module ordma_responder (
   output logic ack_push_o,
   output ordma_pkg::tx_desc_t ack_o,
   input logic ack_full_i,
+  output logic rs_op_we_o,
+  output logic rs_ack_we_o,
+  output logic [ordma_pkg::QpLog+ordma_pkg::RdLog-1:0] rs_addr_o,
+  output ordma_pkg::rs_op_t rs_op_o,
+  output ordma_pkg::rs_ack_t rs_ack_o,
 
   output logic [ordma_pkg::NumCounter-1:0] cnt_o,
   output logic [ordma_pkg::LenW-1:0] cnt_bytes_o,
   output logic busy_o
 );
+  localparam logic [7:0] RemoteWrite = ordma_hw_pkg::AccessRemoteWrite;
+  localparam logic [7:0] RemoteRead = ordma_hw_pkg::AccessRemoteRead;
+  localparam logic [7:0] RemoteAtomic = ordma_hw_pkg::AccessRemoteAtomic;
+  localparam logic [7:0] LocalWrite = ordma_hw_pkg::AccessLocalWrite;
   typedef enum logic [4:0] {
-    Idle, Acquire, Check, Established, Ack, Psn, Request, RqeXlate, RqeRead, RqeWait, RqeCheck, RqeSum,
-    Segment, Place, Finish, Post, Answer, Report, Release, Pop
+    Idle, Acquire, Check, Established, Psn, Dup, Request, Take, Load, Seek, Segment, Place, Finish, Post, Answer,
+    Report, Error, Grant, Queue, AtomFence, AtomRead, AtomWait, AtomLog, AtomWrite, DupScan, DupWait, Release, Pop
   } state_e;
   state_e state_q;
 
@@ -66,44 +80,48 @@ module ordma_responder (
   ordma_pkg::qp_sq_t sq_q;
   ordma_pkg::qp_rq_t rq_q;
   logic [23:0] rq_pi_q;
-  logic more_q;                   // the requester has something to send
   logic drop, response;
   logic [15:0] drop_counter;
-  logic we_ctl_q, we_sq_q, we_rq_q, kick_q, wake_q;
+  logic we_ctl_q, we_rq_q, kick_q, respond_q;
 
   // Decode of the opcode.
   logic [4:0] op;
-  logic is_first, is_middle, is_last, is_only, is_send, is_write, has_imm, has_inv, begins, ends, needs_rqe;
+  logic is_first, is_middle, is_last, is_only, is_send, is_write, is_read, is_atomic, has_imm, has_inv;
+  logic begins, ends, needs_rqe;
   ordma_hw_pkg::reth_t reth;
-  logic [31:0] imm, imm_raw;
-  logic [7:0] syndrome;
+  ordma_hw_pkg::atomiceth_t ath;
+  logic [31:0] imm_raw;
   logic [12:0] mtu;
-  logic [23:0] psn_diff, una_off, span;
-  logic seq_bad, len_bad;
+  logic [23:0] psn_diff, read_between, rd_end;
+  logic [31:0] rd_pkts;
+  logic [23:0] rd_packets;
+  logic seq_bad, len_bad, denied, full, full_new;
 
   // Receive WQE.
-  logic [511:0] rqe_mem[0:7];
-  logic [2:0] fill_q;
-  ordma_hw_pkg::rqe_t rqe;
-  ordma_hw_pkg::sge_t sge;
-  logic [127:0] sge_raw;
-  logic [511:0] sge_beat;
-  logic [4:0] sge_q, fill_sge_q, unit;
-  logic [31:0] sge_off_q, skip_q, sge_left;
-  logic [32:0] cap_q;
-  logic [63:0] addr_q;
-  logic [5:0] max_sge;
-  logic skipping_q;
+  logic wqe_done, wqe_bad, wqe_fits, seg_valid, wqe_xl_valid;
+  ordma_pkg::xl_req_t wqe_xl_req;
+  ordma_hw_pkg::sge_t seg;
+  logic [63:0] wr_id;
+  logic wqe_rd_valid;
+  ordma_pkg::rd_req_t wqe_rd_req;
 
   // What is left to place of this packet.
   logic [ordma_pkg::LenW-1:0] left_q, seg_q;
   logic [ordma_pkg::RxBufLog+ordma_pkg::BeatLog-1:0] from_q;
+  logic [63:0] addr_q;
 
   // Verdict.
-  logic answer_q, report_q, fatal_q;
-  logic [7:0] syn_q, status_q, ev_kind_q, ev_code_q;
+  logic answer_q, report_q, error_q, fatal_q, dup_q;
+  logic [7:0] syn_q, status_q, async_q;
   logic [23:0] ack_psn_q;
   ordma_hw_pkg::cqe_t cqe;
+
+  // Atomics.
+  logic [15:0] fence_q;
+  logic [63:0] old_q, slot_addr, fresh;
+  logic [ordma_pkg::RdLog:0] entries, scan_q, scan_end;
+  ordma_hw_pkg::atomic_result_t result, found;
+  logic [23:0] newer;
 
   assign attr = {1024'd0, attr_q};
   assign busy_o = state_q != Idle;
@@ -124,26 +142,30 @@ module ordma_responder (
   assign is_only = op == 5'h04 || op == 5'h05 || op == 5'h0a || op == 5'h0b || op == 5'h17;
   assign is_write = op >= 5'h06 && op <= 5'h0b;
   assign is_send = op <= 5'h05 || op == 5'h16 || op == 5'h17;
+  assign is_read = op == ordma_hw_pkg::RoceOpRcReadReq[4:0];
+  assign is_atomic = op == ordma_hw_pkg::RoceOpRcCmpSwap[4:0] || op == ordma_hw_pkg::RoceOpRcFetchAdd[4:0];
   assign has_imm = op == 5'h03 || op == 5'h05 || op == 5'h09 || op == 5'h0b;
   assign has_inv = op == 5'h16 || op == 5'h17;
-  assign begins = is_first || is_only;
+  assign begins = is_first || is_only || is_read || is_atomic;
   assign ends = is_last || is_only;
   assign needs_rqe = is_send || (is_write && ends && has_imm);
   assign reth = desc_i.ext[223:96];
+  assign ath = desc_i.ext;
   assign imm_raw = (op == 5'h0b) ? desc_i.ext[95:64] : desc_i.ext[223:192];
-  // Raw bytes: the first on the wire is the lowest in memory. An rkey is a number.
-  assign imm = has_inv ? imm_raw : {imm_raw[7:0], imm_raw[15:8], imm_raw[23:16], imm_raw[31:24]};
-  assign syndrome = desc_i.ext[223:216];
   assign mtu = 13'd1 << attr.mtu_log;
   assign psn_diff = desc_i.psn - rq_q.epsn;
-  assign una_off = desc_i.psn - sq_q.una_psn;
-  assign span = sq_q.high_psn - sq_q.una_psn;
+  assign read_between = rq_q.read_psn - desc_i.psn;
+  assign rd_pkts = (reth.dma_len + {19'd0, mtu} - 32'd1) >> attr.mtu_log;
+  assign rd_packets = is_atomic || reth.dma_len == '0 ? 24'd1 : rd_pkts[23:0];
+  assign rd_end = desc_i.psn + rd_packets - rq_q.epsn;
 
-  // Order of the packets of a message, and their lengths.
+  // Order of the packets of a message, their lengths, and what the QP lets the peer do.
   always_comb begin
-    seq_bad = !(is_send || is_write) || has_inv || (rq_q.in_msg ? begins || is_write != rq_q.is_write : !begins);
+    seq_bad = !(is_send || is_write || is_read || is_atomic) || has_inv
+        || (rq_q.in_msg ? begins || is_write != rq_q.is_write : !begins);
     len_bad = 1'b0;
-    if (is_first || is_middle) len_bad = desc_i.pay_len != mtu;
+    if (is_read || is_atomic) len_bad = desc_i.pay_len != '0;
+    else if (is_first || is_middle) len_bad = desc_i.pay_len != mtu;
     else len_bad = desc_i.pay_len > mtu || (is_last && desc_i.pay_len == '0);
     if (is_write) begin
       if (is_only && reth.dma_len != {19'd0, desc_i.pay_len}) len_bad = 1'b1;
@@ -151,58 +173,52 @@ module ordma_responder (
       if (is_middle && rq_q.left <= {19'd0, mtu}) len_bad = 1'b1;
       if (is_last && rq_q.left != {19'd0, desc_i.pay_len}) len_bad = 1'b1;
     end
+    if ((is_read || (is_write && begins)) && reth.dma_len > 32'h8000_0000) len_bad = 1'b1;
+    if (is_atomic && ath.va[2:0] != '0) len_bad = 1'b1;
+    denied = (is_write && (attr.access & RemoteWrite) == '0) || (is_read && (attr.access & RemoteRead) == '0)
+        || (is_atomic && (attr.access & RemoteAtomic) == '0);
+    // Duplicates hold no right to a place.
+    full = rq_q.rs_count >= attr.max_dest_rd_atomic[ordma_pkg::RdLog:0] || rq_q.rs_count[ordma_pkg::RdLog];
+    full_new = rq_q.rs_count - rq_q.rs_dups >= attr.max_dest_rd_atomic[ordma_pkg::RdLog:0];
   end
 
-  // ---------------------------------------------------------------- receive WQE
-  assign rqe = rqe_mem[0][127:0];
-  assign unit = sge_q + 5'd1;
-  assign max_sge = (6'd1 << (attr.rq_stride_log - 4'd4)) - 6'd1;
-  always_comb begin
-    sge_beat = '0;
-    sge_raw = '0;
-    if (state_q == RqeSum || state_q == Segment || state_q == Place) begin
-      sge_beat = rqe_mem[unit[4:2]];
-      case (unit[1:0])
-        2'd0: sge_raw = sge_beat[127:0];
-        2'd1: sge_raw = sge_beat[255:128];
-        2'd2: sge_raw = sge_beat[383:256];
-        default: sge_raw = sge_beat[511:384];
-      endcase
-    end
-  end
-  assign sge = sge_raw;
-  assign sge_left = sge.length - sge_off_q;
+  ordma_recv_wqe u_wqe (
+    .clk_i, .rst_ni, .qp_i(qp_o), .ring_addr_i(attr.rq_addr), .ring_level_i(attr.rq_level),
+    .ring_page_log_i(attr.rq_page_log), .ring_log_i(attr.rq_log), .stride_log_i(attr.rq_stride_log), .index_i(rq_q.ci),
+    .take_i(state_q == Take), .load_i(state_q == Load), .seek_i(state_q == Seek), .skip_i(rq_q.placed),
+    .need_i({19'd0, desc_i.pay_len}), .done_o(wqe_done), .bad_o(wqe_bad), .fits_o(wqe_fits), .wr_id_o(wr_id),
+    .seg_valid_o(seg_valid), .seg_o(seg), .advance_i(state_q == Place && place_done_i && is_send), .advance_len_i(seg_q),
+    .xl_valid_o(wqe_xl_valid), .xl_req_o(wqe_xl_req), .xl_done_i, .xl_rsp_i,
+    .rd_valid_o(wqe_rd_valid), .rd_req_o(wqe_rd_req), .rd_ready_i, .rd_rsp_valid_i, .rd_rsp_data_i, .rd_rsp_last_i, .rd_rsp_err_i
+  );
 
+  // ---------------------------------------------------------------- memory
   always_comb begin
-    xl_valid_o = state_q == RqeXlate || (state_q == Segment && left_q != '0 && (is_write || sge_left != '0));
-    xl_req_o = '0;
-    if (state_q == RqeXlate) begin
-      xl_req_o.va = {40'd0, rq_q.ci & ~(24'hff_ffff << attr.rq_log)} << attr.rq_stride_log;
-      xl_req_o.len = 32'd1 << attr.rq_stride_log;
-      xl_req_o.addr = attr.rq_addr;
-      xl_req_o.level = attr.rq_level;
-      xl_req_o.page_log = attr.rq_page_log;
-    end else if (xl_valid_o) begin
+    xl_valid_o = wqe_xl_valid || state_q == Grant || (state_q == Segment && left_q != '0 && (is_write || seg_valid));
+    xl_req_o = wqe_xl_req;
+    if (!wqe_xl_valid && xl_valid_o) begin
+      xl_req_o = '0;
       xl_req_o.is_mr = 1'b1;
       xl_req_o.pd = attr.pd;
-      if (is_write) begin
+      if (state_q == Grant) begin
+        xl_req_o.key = is_atomic ? ath.rkey : reth.rkey;
+        xl_req_o.access = is_atomic ? RemoteAtomic : RemoteRead;
+        xl_req_o.va = is_atomic ? ath.va : reth.va;
+        xl_req_o.len = is_atomic ? 32'd8 : reth.dma_len;
+      end else if (is_write) begin
         // The whole rest of the message is checked, so a WRITE too long fails in its first packet.
         xl_req_o.key = rq_q.rkey;
-        xl_req_o.access = ordma_hw_pkg::AccessRemoteWrite;
+        xl_req_o.access = RemoteWrite;
         xl_req_o.va = rq_q.va;
         xl_req_o.len = rq_q.left;
       end else begin
         xl_req_o.kernel = attr.uctx == ordma_hw_pkg::KernelUctx[15:0];
-        xl_req_o.key = sge.lkey;
-        xl_req_o.access = ordma_hw_pkg::AccessLocalWrite;
-        xl_req_o.va = sge.addr + {32'd0, sge_off_q};
-        xl_req_o.len = sge_left;
+        xl_req_o.key = seg.lkey;
+        xl_req_o.access = LocalWrite;
+        xl_req_o.va = seg.addr;
+        xl_req_o.len = seg.length;
       end
     end
-    rd_valid_o = state_q == RqeRead;
-    rd_req_o = '0;
-    rd_req_o.addr = addr_q;
-    rd_req_o.len = 13'd1 << attr.rq_stride_log;
     place_valid_o = state_q == Place;
     place_o = '0;
     place_o.from = from_q;
@@ -210,39 +226,72 @@ module ordma_responder (
     place_o.len = seg_q;
   end
 
-  // ---------------------------------------------------------------- what goes out
+  // Result ring: a power of two of at least max_dest_rd_atomic entries.
   always_comb begin
-    cqe = '0;
-    post_o = '0;
-    post_valid_o = state_q == Post;
-    if (state_q == Post) begin
-      cqe.wr_id = rqe.wr_id;
-      cqe.qpn = attr.qpn;
-      cqe.opcode = ordma_hw_pkg::WcOpRecv;
-      cqe.wqe_index = rq_q.ci[15:0];
-      cqe.status = status_q;
-      cqe.is_recv = 1'b1;
-      if (status_q == ordma_hw_pkg::WcStatusSuccess) begin
-        if (is_write) cqe.opcode = ordma_hw_pkg::WcOpRecvRdmaWithImm;
-        cqe.sl = {5'd0, desc_i.tclass[7:5]};
-        cqe.byte_len = rq_q.placed;
-        cqe.imm = (has_imm || has_inv) ? imm : 32'd0;
-        cqe.has_imm = has_imm;
-        cqe.has_inv = has_inv;
-        cqe.solicited = desc_i.se;
-      end
-      post_o.cqn = attr.rcqn;
-      post_o.special = desc_i.se || status_q != ordma_hw_pkg::WcStatusSuccess;
-      post_o.cqe = cqe;
+    entries = {{ordma_pkg::RdLog{1'b0}}, 1'b1};
+    for (int unsigned i = 0; i < ordma_pkg::RdLog; i++) begin
+      if (attr.max_dest_rd_atomic[ordma_pkg::RdLog:0] > entries) entries = entries << 1;
     end
-    ev_valid_o = state_q == Report || state_q == Established;
-    ev_o = '0;
-    ev_o.kind = (state_q == Report) ? ev_kind_q : ordma_hw_pkg::EventTypeQpAsync;
-    ev_o.code = (state_q == Report) ? ev_code_q : ordma_hw_pkg::AsyncCodeCommEst;
-    ev_o.number = attr.qpn;
-    ev_o.psn = sq_q.una_psn;
-    ev_o.log_index = sq_q.log_acked;
-    ack_push_o = state_q == Answer && !ack_full_i;
+  end
+  assign scan_end = (rq_q.atomics < {{(24-ordma_pkg::RdLog-1){1'b0}}, entries}) ? rq_q.atomics[ordma_pkg::RdLog:0] : entries;
+  assign slot_addr = attr.atomic_addr
+      + {{(60-ordma_pkg::RdLog){1'b0}}, rq_q.atomics[ordma_pkg::RdLog-1:0] & (entries[ordma_pkg::RdLog-1:0] - 1'b1), 4'd0};
+  assign found = rd_rsp_data_i[127:0];
+  assign fresh = (op == ordma_hw_pkg::RoceOpRcFetchAdd[4:0]) ? old_q + ath.swap_add
+               : (old_q == ath.compare) ? ath.swap_add : old_q;
+  always_comb begin
+    rd_valid_o = wqe_rd_valid || state_q == AtomRead || state_q == DupScan;
+    rd_req_o = wqe_rd_req;
+    if (state_q == AtomRead) begin
+      rd_req_o.addr = addr_q;
+      rd_req_o.len = 13'd8;
+    end else if (state_q == DupScan) begin
+      rd_req_o.addr = attr.atomic_addr + {{(59-ordma_pkg::RdLog){1'b0}}, scan_q, 4'd0};
+      rd_req_o.len = 13'd16;
+    end
+    result = '0;
+    result.value = old_q;
+    result.psn = desc_i.psn;
+    result.valid = 1'b1;
+    eg_valid_o = state_q == AtomLog || state_q == AtomWrite;
+    eg_o = '0;
+    eg_o.last = 1'b1;
+    if (state_q == AtomLog) begin
+      eg_o.addr = slot_addr;
+      eg_o.len = 13'd16;
+      eg_o.kind = ordma_pkg::KindAtomic;
+      eg_o.data = {384'd0, result};
+    end else begin
+      eg_o.addr = addr_q;
+      eg_o.len = 13'd8;
+      eg_o.kind = ordma_pkg::KindPayload;
+      eg_o.data = {448'd0, fresh};
+    end
+  end
+
+  // ---------------------------------------------------------------- answers
+  assign newer = ack_psn_q - rq_q.rs_ack_psn;
+  always_comb begin
+    rs_op_we_o = state_q == Queue;
+    rs_op_o = '0;
+    rs_op_o.atomic = is_atomic;
+    rs_op_o.dup = dup_q;
+    rs_op_o.first = 1'b1;
+    rs_op_o.psn = desc_i.psn;
+    rs_op_o.msn = dup_q ? rq_q.msn : rq_q.msn + 24'd1;
+    rs_op_o.va = is_atomic ? old_q : reth.va;
+    rs_op_o.rkey = reth.rkey;
+    rs_op_o.left = is_atomic ? 32'd0 : reth.dma_len;
+    rs_op_o.packets = rd_packets;
+    rs_ack_we_o = state_q == Answer && rq_q.rs_count != '0 && (!rq_q.rs_ack || !newer[23] || error_q);
+    rs_ack_o = '0;
+    rs_ack_o.valid = 1'b1;
+    rs_ack_o.syndrome = syn_q;
+    rs_ack_o.psn = ack_psn_q;
+    rs_ack_o.msn = rq_q.msn;
+    rs_addr_o = {qp_o, rq_q.rs_head + rq_q.rs_count[ordma_pkg::RdLog-1:0] - ((state_q == Queue) ? {ordma_pkg::RdLog{1'b0}}
+                                                                         : {{(ordma_pkg::RdLog-1){1'b0}}, 1'b1})};
+    ack_push_o = state_q == Answer && rq_q.rs_count == '0 && !ack_full_i;
     ack_o = '0;
     if (state_q == Answer) begin
       ack_o.opcode = ordma_hw_pkg::RoceOpRcAck;
@@ -258,25 +307,52 @@ module ordma_responder (
       ack_o.ext_len = 5'd4;
       ack_o.ext = {syn_q, rq_q.msn, 192'd0};
     end
+  end
+
+  always_comb begin
+    cqe = '0;
+    post_o = '0;
+    post_valid_o = state_q == Post;
+    if (state_q == Post) begin
+      cqe.wr_id = rq_q.rqe_wr_id;
+      cqe.qpn = attr.qpn;
+      cqe.opcode = ordma_hw_pkg::WcOpRecv;
+      cqe.wqe_index = rq_q.rqe_index;
+      cqe.status = status_q;
+      cqe.is_recv = 1'b1;
+      if (status_q == ordma_hw_pkg::WcStatusSuccess) begin
+        if (is_write) cqe.opcode = ordma_hw_pkg::WcOpRecvRdmaWithImm;
+        cqe.sl = {5'd0, desc_i.tclass[7:5]};
+        cqe.byte_len = rq_q.placed;
+        // Raw bytes: the first on the wire is the lowest in memory.
+        if (has_imm) cqe.imm = {imm_raw[7:0], imm_raw[15:8], imm_raw[23:16], imm_raw[31:24]};
+        cqe.has_imm = has_imm;
+        cqe.solicited = desc_i.se;
+      end
+      post_o.cqn = attr.rcqn;
+      post_o.special = desc_i.se || status_q != ordma_hw_pkg::WcStatusSuccess;
+      post_o.cqe = cqe;
+    end
+    ev_valid_o = state_q == Established || (state_q == Report && !ctl_q.async_told) || (state_q == Error && !ctl_q.error_told);
+    ev_o = '0;
+    ev_o.kind = (state_q == Error) ? ordma_hw_pkg::EventTypeQpError : ordma_hw_pkg::EventTypeQpAsync;
+    ev_o.code = (state_q == Error) ? status_q : (state_q == Report) ? async_q : ordma_hw_pkg::AsyncCodeCommEst;
+    ev_o.number = attr.qpn;
+    ev_o.psn = sq_q.una_psn;
+    ev_o.log_index = sq_q.log_acked;
     rel_o = '0;
     if (state_q == Release) begin
       rel_o.valid = 1'b1;
       rel_o.we_ctl = we_ctl_q;
-      rel_o.we_sq = we_sq_q;
       rel_o.we_rq = we_rq_q;
       rel_o.qp = qp_o;
       rel_o.ctl = ctl_q;
-      rel_o.sq = sq_q;
       rel_o.rq = rq_q;
     end
   end
   assign kick_o = state_q == Release && rel_ready_i && kick_q;
-  assign wake_o = state_q == Release && rel_ready_i && wake_q && more_q;
+  assign respond_o = state_q == Release && rel_ready_i && respond_q;
   assign cnt_bytes_o = desc_i.pay_len;
-
-  always_ff @(posedge clk_i) begin
-    if (state_q == RqeWait && rd_rsp_valid_i) rqe_mem[fill_q] <= rd_rsp_data_i;
-  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -286,44 +362,40 @@ module ordma_responder (
       sq_q <= '0;
       rq_q <= '0;
       rq_pi_q <= '0;
-      more_q <= 1'b0;
       we_ctl_q <= 1'b0;
-      we_sq_q <= 1'b0;
       we_rq_q <= 1'b0;
       kick_q <= 1'b0;
-      wake_q <= 1'b0;
-      fill_q <= '0;
-      sge_q <= '0;
-      fill_sge_q <= '0;
-      sge_off_q <= '0;
-      skip_q <= '0;
-      cap_q <= '0;
-      addr_q <= '0;
-      skipping_q <= 1'b0;
+      respond_q <= 1'b0;
       left_q <= '0;
       seg_q <= '0;
       from_q <= '0;
+      addr_q <= '0;
       answer_q <= 1'b0;
       report_q <= 1'b0;
+      error_q <= 1'b0;
       fatal_q <= 1'b0;
+      dup_q <= 1'b0;
       syn_q <= '0;
       status_q <= '0;
-      ev_kind_q <= '0;
-      ev_code_q <= '0;
+      async_q <= '0;
       ack_psn_q <= '0;
+      fence_q <= '0;
+      old_q <= '0;
+      scan_q <= '0;
       cnt_o <= '0;
     end else begin
       cnt_o <= '0;
       case (state_q)
         Idle: if (desc_valid_i && !halt_i) begin
           we_ctl_q <= 1'b0;
-          we_sq_q <= 1'b0;
           we_rq_q <= 1'b0;
           kick_q <= 1'b0;
-          wake_q <= 1'b0;
+          respond_q <= 1'b0;
           answer_q <= 1'b0;
-              report_q <= 1'b0;
+          report_q <= 1'b0;
+          error_q <= 1'b0;
           fatal_q <= 1'b0;
+          dup_q <= 1'b0;
           status_q <= ordma_hw_pkg::WcStatusSuccess;
           syn_q <= ordma_hw_pkg::AethSyndromeAck;
           ack_psn_q <= desc_i.psn;
@@ -341,7 +413,6 @@ module ordma_responder (
           sq_q <= ctx_i.sq;
           rq_q <= ctx_i.rq;
           rq_pi_q <= ctx_i.rq_pi;
-          more_q <= ctx_i.sq.cur_sq != ctx_i.sq_pi || ctx_i.sq.cur_log != ctx_i.sq.log_sent;
           state_q <= Check;
         end
         Check: begin
@@ -350,7 +421,7 @@ module ordma_responder (
             state_q <= Release;
           end else begin
             cnt_o[ordma_hw_pkg::CounterRxPackets[5:0]] <= 1'b1;
-            state_q <= response ? Ack : Psn;
+            state_q <= response ? Release : Psn;
             if (ctl_q.state == ordma_hw_pkg::QpStateRtr[3:0] && !ctl_q.est_told) state_q <= Established;
           end
         end
@@ -359,73 +430,62 @@ module ordma_responder (
           we_ctl_q <= 1'b1;
           state_q <= Psn;
         end
-        // A PSN outside what is outstanding is old news or was never sent.
-        Ack: begin
-          state_q <= Release;
-          if (op == ordma_hw_pkg::RoceOpRcAck[4:0] && una_off < span) begin
-            we_sq_q <= 1'b1;
-            we_ctl_q <= 1'b1;
-            kick_q <= 1'b1;
-            wake_q <= !ctl_q.frozen;
-            if (syndrome[7:5] == 3'd0) begin
-              sq_q.una_psn <= desc_i.psn + 24'd1;
-              sq_q.progress <= time_i;
-            end else begin
-              sq_q.una_psn <= desc_i.psn;
-              if (una_off != '0) sq_q.progress <= time_i;
-              if (!ctl_q.frozen) begin
-                ctl_q.frozen <= 1'b1;
-                sq_q.evt_valid <= 1'b1;
-                sq_q.evt_type <= (syndrome[7:5] == 3'd1) ? ordma_hw_pkg::EventTypeQpRnr : ordma_hw_pkg::EventTypeQpNak;
-                sq_q.evt_code <= syndrome;
-              end
-              if (syndrome[7:5] == 3'd1) cnt_o[ordma_hw_pkg::CounterRnrNakRetryErr[5:0]] <= 1'b1;
-              else if (syndrome == ordma_hw_pkg::AethSyndromeNakPsn) cnt_o[ordma_hw_pkg::CounterPacketSeqErr[5:0]] <= 1'b1;
-              else if (syndrome == ordma_hw_pkg::AethSyndromeNakInvReq) cnt_o[ordma_hw_pkg::CounterReqRemoteInvalidRequest[5:0]] <= 1'b1;
-              else if (syndrome == ordma_hw_pkg::AethSyndromeNakAccess) cnt_o[ordma_hw_pkg::CounterReqRemoteAccessErrors[5:0]] <= 1'b1;
-            end
-          end
-        end
         Psn: begin
           state_q <= Request;
           if (psn_diff[23]) begin
-            // Seen before: say again how far we are.
             cnt_o[ordma_hw_pkg::CounterDuplicateRequest[5:0]] <= 1'b1;
-            ack_psn_q <= rq_q.epsn - 24'd1;
-            state_q <= Answer;
+            state_q <= Dup;
           end else if (psn_diff != '0) begin
             cnt_o[ordma_hw_pkg::CounterOutOfSequence[5:0]] <= 1'b1;
             ack_psn_q <= rq_q.epsn;
             syn_q <= ordma_hw_pkg::AethSyndromeNakPsn;
+            // One NAK per gap: whatever follows says the same.
             rq_q.nak_sent <= 1'b1;
             we_rq_q <= 1'b1;
             state_q <= rq_q.nak_sent ? Release : Answer;
+          end
+        end
+        // Seen before. SEND and WRITE: say again how far we are, but not across a READ or atomic whose
+        // response the peer may have lost. READ: do it again. Atomic: repeat the result.
+        Dup: begin
+          dup_q <= 1'b1;
+          scan_q <= '0;
+          fence_q <= eg_enq_i;
+          if (is_read) begin
+            state_q <= (full || !(rd_end[23] || rd_end == '0)) ? Release : Grant;
+          end else if (is_atomic) begin
+            state_q <= (full || scan_end == '0) ? Release : AtomFence;
+          end else begin
+            if (!(rq_q.has_read && read_between != '0 && !read_between[23])) ack_psn_q <= rq_q.epsn - 24'd1;
+            we_rq_q <= 1'b1;
+            state_q <= Answer;
           end
         end
         // The expected packet.
         Request: begin
           rq_q.nak_sent <= 1'b0;
           we_rq_q <= 1'b1;
-          sge_q <= '0;
-          cap_q <= '0;
-          skip_q <= rq_q.placed;
-          skipping_q <= 1'b1;
-          if (begins) begin
+          if (begins && !is_read && !is_atomic) begin
             rq_q.placed <= '0;
-            skip_q <= '0;
             rq_q.is_write <= is_write;
             rq_q.va <= reth.va;
             rq_q.rkey <= reth.rkey;
             rq_q.left <= is_write ? reth.dma_len : 32'd0;
           end
-          state_q <= needs_rqe ? RqeXlate : Segment;
-          if (seq_bad || len_bad || (is_write && (attr.access & ordma_hw_pkg::AccessRemoteWrite) == '0)) begin
+          if (is_read) cnt_o[ordma_hw_pkg::CounterRxReadRequests[5:0]] <= 1'b1;
+          if (is_atomic) cnt_o[ordma_hw_pkg::CounterRxAtomicRequests[5:0]] <= 1'b1;
+          state_q <= (is_read || is_atomic) ? Grant : !needs_rqe ? Segment : rq_q.rqe_active ? Load : Take;
+          if (seq_bad || len_bad || denied || ((is_read || is_atomic) && full_new)) begin
             syn_q <= ordma_hw_pkg::AethSyndromeNakInvReq;
-            ev_kind_q <= ordma_hw_pkg::EventTypeQpAsync;
-            ev_code_q <= ordma_hw_pkg::AsyncCodeReqErr;
+            status_q <= ordma_hw_pkg::WcStatusRemInvReqErr;
+            async_q <= ordma_hw_pkg::AsyncCodeReqErr;
             fatal_q <= 1'b1;
             state_q <= Finish;
-          end else if (needs_rqe && rq_q.ci == rq_pi_q) begin
+          end else if ((is_read || is_atomic) && full) begin
+            // Duplicates hold the places: as if it had been lost.
+            rq_q <= rq_q;
+            state_q <= Release;
+          end else if (needs_rqe && !rq_q.rqe_active && rq_q.ci == rq_pi_q) begin
             // Not ready: nothing of this packet has happened. What follows it is out of order on purpose.
             cnt_o[ordma_hw_pkg::CounterOutOfBuffer[5:0]] <= 1'b1;
             syn_q <= ordma_hw_pkg::AethSyndromeRnr | {3'd0, attr.min_rnr_timer};
@@ -434,69 +494,32 @@ module ordma_responder (
             state_q <= Answer;
           end
         end
-        RqeXlate: if (xl_done_i) begin
-          addr_q <= xl_rsp_i.addr;
-          fill_q <= '0;
-          state_q <= RqeRead;
-          if (xl_rsp_i.err != ordma_pkg::XlOk || {19'd0, xl_rsp_i.len} != 32'd1 << attr.rq_stride_log) begin
+        Take: if (wqe_done) begin
+          state_q <= is_write ? Segment : Seek;
+          rq_q.ci <= rq_q.ci + 24'd1;
+          rq_q.rqe_active <= 1'b1;
+          rq_q.rqe_wr_id <= wr_id;
+          rq_q.rqe_index <= rq_q.ci[15:0];
+          if (wqe_bad) begin
             status_q <= ordma_hw_pkg::WcStatusLocQpOpErr;
             syn_q <= ordma_hw_pkg::AethSyndromeNakOp;
             state_q <= Finish;
           end
         end
-        RqeRead: if (rd_ready_i) state_q <= RqeWait;
-        RqeWait: if (rd_rsp_valid_i) begin
-          fill_q <= fill_q + 1'b1;
-          if (rd_rsp_last_i) begin
-            state_q <= RqeCheck;
-            if (rd_rsp_err_i) begin
-              status_q <= ordma_hw_pkg::WcStatusLocQpOpErr;
-              syn_q <= ordma_hw_pkg::AethSyndromeNakOp;
-              state_q <= Finish;
-            end
-          end
-        end
-        RqeCheck: begin
-          state_q <= is_write ? Segment : RqeSum;
-          if (rqe.index != rq_q.ci[15:0] || {1'b0, rqe.num_sge} > {3'd0, max_sge}) begin
-            status_q <= ordma_hw_pkg::WcStatusLocQpOpErr;
-            syn_q <= ordma_hw_pkg::AethSyndromeNakOp;
+        Load: if (wqe_done) state_q <= is_write ? Segment : Seek;
+        // All of the packet fits, or none of it is placed.
+        Seek: if (wqe_done) begin
+          state_q <= Segment;
+          if (!wqe_fits) begin
+            status_q <= ordma_hw_pkg::WcStatusLocLenErr;
+            syn_q <= ordma_hw_pkg::AethSyndromeNakInvReq;
+            cnt_o[ordma_hw_pkg::CounterRespLocalLengthError[5:0]] <= 1'b1;
             state_q <= Finish;
-          end
-        end
-        // Find where this packet goes, and that all of it fits, before a byte is placed.
-        RqeSum: begin
-          if ({3'd0, sge_q} == rqe.num_sge) begin
-            state_q <= Segment;
-            sge_q <= fill_sge_q;
-            if ({1'b0, rq_q.placed} + {20'd0, desc_i.pay_len} > cap_q) begin
-              status_q <= ordma_hw_pkg::WcStatusLocLenErr;
-              syn_q <= ordma_hw_pkg::AethSyndromeNakInvReq;
-              cnt_o[ordma_hw_pkg::CounterRespLocalLengthError[5:0]] <= 1'b1;
-              state_q <= Finish;
-            end else if (desc_i.pay_len == '0) begin
-              state_q <= Finish;
-            end
-          end else begin
-            sge_q <= sge_q + 1'b1;
-            cap_q <= cap_q + {1'b0, sge.length};
-            if (skipping_q) begin
-              if (skip_q >= sge.length) begin
-                skip_q <= skip_q - sge.length;
-              end else begin
-                skipping_q <= 1'b0;
-                fill_sge_q <= sge_q;
-                sge_off_q <= skip_q;
-              end
-            end
           end
         end
         Segment: begin
           if (left_q == '0) begin
             state_q <= Finish;
-          end else if (is_send && sge_left == '0) begin
-            sge_q <= sge_q + 1'b1;
-            sge_off_q <= '0;
           end else if (xl_done_i) begin
             addr_q <= xl_rsp_i.addr;
             seg_q <= (xl_rsp_i.len < left_q) ? xl_rsp_i.len : left_q;
@@ -505,8 +528,8 @@ module ordma_responder (
               state_q <= Finish;
               if (is_write) begin
                 syn_q <= ordma_hw_pkg::AethSyndromeNakAccess;
-                ev_kind_q <= ordma_hw_pkg::EventTypeQpAsync;
-                ev_code_q <= ordma_hw_pkg::AsyncCodeAccessErr;
+                status_q <= ordma_hw_pkg::WcStatusLocAccessErr;
+                async_q <= ordma_hw_pkg::AsyncCodeAccessErr;
                 cnt_o[ordma_hw_pkg::CounterRespRemoteAccessErrors[5:0]] <= 1'b1;
                 fatal_q <= 1'b1;
               end else begin
@@ -519,34 +542,81 @@ module ordma_responder (
         Place: if (place_done_i) begin
           from_q <= from_q + {2'd0, seg_q};
           left_q <= left_q - seg_q;
-          sge_off_q <= sge_off_q + {19'd0, seg_q};
           if (is_write) begin
             rq_q.va <= rq_q.va + {51'd0, seg_q};
             rq_q.left <= rq_q.left - {19'd0, seg_q};
           end
           state_q <= Segment;
         end
+        // READ and atomic: the right to the memory.
+        Grant: if (xl_done_i || (is_read && reth.dma_len == '0)) begin
+          addr_q <= xl_rsp_i.addr;
+          fence_q <= eg_enq_i;
+          state_q <= is_atomic ? AtomFence : Queue;
+          if (xl_done_i && xl_rsp_i.err != ordma_pkg::XlOk) begin
+            syn_q <= ordma_hw_pkg::AethSyndromeNakAccess;
+            status_q <= ordma_hw_pkg::WcStatusLocAccessErr;
+            async_q <= ordma_hw_pkg::AsyncCodeAccessErr;
+            fatal_q <= 1'b1;
+            state_q <= Finish;
+            if (dup_q) state_q <= Release;
+            else cnt_o[ordma_hw_pkg::CounterRespRemoteAccessErrors[5:0]] <= 1'b1;
+          end
+        end
+        // What this NIC wrote before is in memory before the value is read.
+        AtomFence: if (eg_out_i == fence_q || (fence_q - eg_out_i) > 16'h8000) state_q <= dup_q ? DupScan : AtomRead;
+        AtomRead: if (rd_ready_i) state_q <= AtomWait;
+        AtomWait: if (rd_rsp_valid_i) begin
+          old_q <= rd_rsp_data_i[63:0];
+          state_q <= AtomLog;
+          if (rd_rsp_err_i) begin
+            syn_q <= ordma_hw_pkg::AethSyndromeNakOp;
+            status_q <= ordma_hw_pkg::WcStatusGeneralErr;
+            async_q <= ordma_hw_pkg::AsyncCodeFatal;
+            fatal_q <= 1'b1;
+            state_q <= Finish;
+          end
+        end
+        AtomLog: if (eg_ready_i) begin
+          rq_q.atomics <= rq_q.atomics + 24'd1;
+          state_q <= AtomWrite;
+        end
+        AtomWrite: if (eg_ready_i) state_q <= Queue;
+        DupScan: if (rd_ready_i) state_q <= DupWait;
+        DupWait: if (rd_rsp_valid_i) begin
+          old_q <= found.value;
+          scan_q <= scan_q + 1'b1;
+          if (!rd_rsp_err_i && found.valid && found.psn == desc_i.psn) state_q <= Queue;
+          else state_q <= (scan_q + 1'b1 == scan_end) ? Release : DupScan;
+        end
+        Queue: begin
+          rq_q.rs_count <= rq_q.rs_count + 1'b1;
+          rq_q.rs_ack <= 1'b0;
+          respond_q <= 1'b1;
+          we_rq_q <= 1'b1;
+          if (dup_q) begin
+            rq_q.rs_dups <= rq_q.rs_dups + 1'b1;
+          end else begin
+            rq_q.epsn <= rq_q.epsn + rd_packets;
+            rq_q.msn <= rq_q.msn + 24'd1;
+            rq_q.has_read <= 1'b1;
+            rq_q.read_psn <= rq_q.epsn + rd_packets - 24'd1;
+          end
+          state_q <= Release;
+        end
         // Placed, or failed.
         Finish: begin
-          state_q <= Answer;
-          we_ctl_q <= 1'b1;
-          if (fatal_q) begin
-            // The peer's fault: no receive WQE is to blame.
+          state_q <= Release;
+          if (fatal_q || status_q != ordma_hw_pkg::WcStatusSuccess) begin
             ctl_q.state <= ordma_hw_pkg::QpStateErr[3:0];
+            we_ctl_q <= 1'b1;
             kick_q <= 1'b1;
+            error_q <= 1'b1;
             answer_q <= 1'b1;
-            report_q <= !ctl_q.async_told;
-            ctl_q.async_told <= 1'b1;
-          end else if (status_q != ordma_hw_pkg::WcStatusSuccess) begin
-            ctl_q.state <= ordma_hw_pkg::QpStateErr[3:0];
-            kick_q <= 1'b1;
-            answer_q <= 1'b1;
-            ev_kind_q <= ordma_hw_pkg::EventTypeQpError;
-            ev_code_q <= status_q;
-            report_q <= !ctl_q.error_told;
-            ctl_q.error_told <= 1'b1;
-            cnt_o[ordma_hw_pkg::CounterRespCqeError[5:0]] <= 1'b1;
-            state_q <= Post;
+            // The peer's fault blames no receive WQE; a fault of ours blames the one at hand.
+            report_q <= fatal_q;
+            if (!fatal_q) cnt_o[ordma_hw_pkg::CounterRespCqeError[5:0]] <= 1'b1;
+            state_q <= fatal_q ? Answer : Post;
           end else begin
             rq_q.epsn <= rq_q.epsn + 24'd1;
             rq_q.placed <= rq_q.placed + {19'd0, desc_i.pay_len};
@@ -555,22 +625,39 @@ module ordma_responder (
             answer_q <= desc_i.ack_req;
             cnt_o[ordma_hw_pkg::CounterRxBytes[5:0]] <= desc_i.pay_len != '0;
             if (is_write && begins) cnt_o[ordma_hw_pkg::CounterRxWriteRequests[5:0]] <= 1'b1;
-            state_q <= (ends && needs_rqe) ? Post : (desc_i.ack_req ? Answer : Release);
+            if (ends && needs_rqe) state_q <= Post;
+            else if (desc_i.ack_req) state_q <= Answer;
           end
         end
         Post: if (post_done_i) begin
-          rq_q.ci <= rq_q.ci + 24'd1;
+          rq_q.rqe_active <= 1'b0;
           if (post_overflow_i) begin
             ctl_q.state <= ordma_hw_pkg::QpStateErr[3:0];
+            we_ctl_q <= 1'b1;
             kick_q <= 1'b1;
           end
-          state_q <= answer_q ? Answer : Release;
+          state_q <= answer_q ? Answer : error_q ? Error : Release;
         end
-        Answer: if (!ack_full_i) state_q <= report_q ? Report : Release;
-        Report: if (ev_ready_i) state_q <= Release;
+        Answer: if (rq_q.rs_count != '0 || !ack_full_i) begin
+          state_q <= report_q ? Report : error_q ? Error : Release;
+          if (rs_ack_we_o) begin
+            rq_q.rs_ack <= 1'b1;
+            rq_q.rs_ack_psn <= ack_psn_q;
+            we_rq_q <= 1'b1;
+          end
+        end
+        Report: if (ctl_q.async_told || ev_ready_i) begin
+          ctl_q.async_told <= 1'b1;
+          state_q <= Error;
+        end
+        Error: if (ctl_q.error_told || ev_ready_i) begin
+          ctl_q.error_told <= 1'b1;
+          state_q <= Release;
+        end
         Release: if (rel_ready_i) state_q <= Pop;
         default: state_q <= Idle;
       endcase
     end
   end
+
 endmodule

@@ -465,6 +465,9 @@ Qp::Qp(Host& host, const QpSpec& s, Cq& scq, Cq& rcq) : spec(s), host_(host) {
   set(q::sport, 0xc000 + s.qpn % 0x3fff);
   set(q::min_rnr_timer, 12);
   set(q::silence, s.silence);
+  set(q::max_rd_atomic, s.rd_atomic);
+  set(q::max_dest_rd_atomic, s.rd_atomic);
+  set(q::atomic_addr, host.alloc(4096));
   const std::uint64_t at = host.alloc(256, 256);
   std::memcpy(host.at(at, 256).data(), image.data(), 256);
   created = host.command(hw::CmdOp::kQpCreate, s.qpn, [&](auto& c) { hw::set(c, hw::cmd_qp::image, at); });
@@ -509,13 +512,19 @@ void Qp::post(const Send& s) {
   hw::set(raw, w::signaled, s.signaled);
   hw::set(raw, w::solicited, s.solicited);
   hw::set(raw, w::inline_, s.inlined);
+  hw::set(raw, w::fence, s.fence);
   hw::set(raw, w::num_sge, s.sges.size());
   hw::set(raw, w::index, sq_pi);
   hw::set(raw, w::length, s.length.value_or(static_cast<std::uint32_t>(total)));
   hw::set(raw, w::imm, s.imm);
   hw::set(raw, w::remote_addr, s.remote_addr);
   hw::set(raw, w::rkey, s.rkey);
-  std::size_t at = hw::kWqeDataOff;
+  const bool atomic = s.op == hw::WqeOp::kCmpSwap || s.op == hw::WqeOp::kFetchAdd;
+  if (atomic) {
+    hw::set(raw, w::swap_add, s.swap_add);
+    hw::set(raw, w::compare, s.compare);
+  }
+  std::size_t at = atomic ? hw::kWqeAtomicDataOff : hw::kWqeDataOff;
   for (const Sge& g : s.sges) {
     hw::store_le64(raw, at, g.addr);
     hw::store_le64(raw, at + 8, hw::place(hw::sge::length, g.length) | hw::place(hw::sge::lkey, g.lkey));

@@ -204,6 +204,7 @@ struct QpSpec {
   std::uint32_t page = 1;
   std::uint8_t access = 0xf;
   std::uint64_t silence = 0;
+  unsigned rd_atomic = 16;
   hw::QpType type = hw::QpType::kRc;
 };
 
@@ -212,11 +213,13 @@ struct Send {
   bool signaled = true;
   bool solicited = false;
   bool inlined = false;
+  bool fence = false;
   std::vector<Sge> sges = {};
   std::vector<std::byte> data = {};  // inline
   std::uint64_t remote_addr = 0;
   std::uint32_t rkey = 0;
   std::uint32_t imm = 0;
+  std::uint64_t swap_add = 0, compare = 0;
   std::optional<std::uint32_t> length = {};  // default: what the SGEs say
 };
 

@@ -16,6 +16,7 @@ struct PairSpec {
   std::uint64_t silence = 0;
   bool ipv6 = false;
   bool vlan = false;
+  unsigned rd_atomic = 16;
   QpSpec qp{};
 };
 
@@ -33,6 +34,7 @@ struct Pair {
       q.qpn = i == 0 ? 0xa5c011 : 0x5a8022;
       q.mtu_log = s.mtu_log;
       q.silence = s.silence;
+      q.rd_atomic = s.rd_atomic;
       Cq& cq = i == 0 ? *ca : *cb;
       (i == 0 ? qa : qb) = std::make_unique<Qp>(h, q, cq, cq);
       REQUIRE((i == 0 ? qa : qb)->created == hw::CmdStatus::kOk);

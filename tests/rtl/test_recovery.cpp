@@ -3,42 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "pair.hpp"
+#include "recovery.hpp"
 
 namespace ordma::bench {
-namespace {
-
-// Answers every event of A with a rewind to where it points, after `pause` ns; counts by type.
-struct Recovery {
-  Pair& p;
-  std::uint64_t pause = 0;
-  std::map<hw::EventType, int> seen{};
-
-  void serve() {
-    while (const auto e = p.a().event()) {
-      ++seen[e->type];
-      if (e->type != hw::EventType::kQpNak && e->type != hw::EventType::kQpRnr &&
-          e->type != hw::EventType::kQpSilence) {
-        continue;
-      }
-      p.a().recover(hw::CmdOp::kQpRewind, p.qa->spec.qpn, [&](auto& c) {
-        hw::set(c, hw::cmd_rewind::log_index, e->log_index);
-        hw::set(c, hw::cmd_rewind::psn, e->psn);
-        hw::set(c, hw::cmd_rewind::not_before, pause == 0 ? 0 : p.world.now + pause);
-      });
-    }
-  }
-  std::optional<Cqe> wait(Cq& cq) {
-    std::optional<Cqe> c;
-    p.world.run([&] {
-      serve();
-      return (c = cq.poll()).has_value();
-    }, 30000);
-    return c;
-  }
-};
-
-}  // namespace
-
 TEST_CASE("a lost packet is NAKed and sent again") {
   Pair p(make_rtl, {.mtu_log = 10});
   Recovery r{p};
