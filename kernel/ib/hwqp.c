@@ -87,14 +87,15 @@ static int ordma_hwqp_do_modify(struct ordma_hwqp *hwqp, const struct ordma_qp_a
 
 	spin_lock_bh(&hwqp->state_lock);
 	err = ordma_qp_modify_check(&dev->core, &hwqp->qp, attr, mask, &mod);
+	/* Arms recovery and the drain event, so it is done before the NIC can report and under the lock that events take. */
+	if (!err)
+		ordma_qp_modify_cmd(&hwqp->qp, &mod, hwqp->mem.va + ORDMA_IMAGE_OFF, hwqp->mem.dma + ORDMA_IMAGE_OFF, &cmd);
 	spin_unlock_bh(&hwqp->state_lock);
 	if (err)
 		return err;
 	/* A dead device flushes nothing and sends nothing: leaving service is all that can be asked of it. */
-	if (!ordma_core_dead(&dev->core)) {
-		ordma_qp_modify_cmd(&hwqp->qp, &mod, hwqp->mem.va + ORDMA_IMAGE_OFF, hwqp->mem.dma + ORDMA_IMAGE_OFF, &cmd);
+	if (!ordma_core_dead(&dev->core))
 		err = ordma_exec(dev, &cmd, NULL);
-	}
 	if (ordma_core_dead(&dev->core))
 		err = mod.to == ORDMA_QP_STATE_ERR || mod.to == ORDMA_QP_STATE_RESET ? 0 : -EIO;
 	if (err)
