@@ -179,6 +179,8 @@ static int native_query_device(struct ordma_context *ctx, const struct ibv_query
 		attr->hca_core_clock = d.clock_khz;
 		attr->device_cap_flags_ex = d.caps;
 	}
+	if (size >= offsetof(struct ibv_device_attr_ex, phys_port_cnt_ex) + sizeof(attr->phys_port_cnt_ex))
+		attr->phys_port_cnt_ex = d.phys_port_cnt;
 	return 0;
 }
 
@@ -204,6 +206,7 @@ static int native_query_port(struct ordma_context *ctx, uint8_t port, struct ibv
 	attr->max_msg_sz = p.max_msg_sz;
 	attr->max_vl_num = 1;
 	attr->flags = p.flags;
+	attr->qkey_viol_cntr = p.qkey_viol;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;
 	return 0;
 }

@@ -9,6 +9,15 @@
 
 #include "backend.h"
 
+static struct ordma_cqe *valid_cqe(const struct ordma_cq_ring *r)
+{
+	struct ordma_cqe *cqe = &r->ring[r->ci & ((1u << r->log) - 1)];
+	uint64_t last = __atomic_load_n(&cqe->w[ORDMA_CQE_PHASE_W], __ATOMIC_ACQUIRE);
+	unsigned int phase = ORDMA_WGET(ORDMA_HW_LE64_TO_CPU(last), CQE_PHASE);
+
+	return phase == (~(r->ci >> r->log) & 1) ? cqe : NULL;
+}
+
 /* Ring and record lie in one buffer: the record behind the ring in a page of its own. */
 static int alloc_ring(struct ordma_context *ctx, struct ordma_cq_ring *r, unsigned int log)
 {
@@ -103,6 +112,15 @@ struct ibv_cq_ex *ordma_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init
 	return &cq->vcq.cq_ex;
 }
 
+static unsigned int count_unseen(const struct ordma_cq_ring *r)
+{
+	struct ordma_cq_ring at = *r;
+
+	while (valid_cqe(&at))
+		at.ci = (at.ci + 1) & ORDMA_INDEX_MASK;
+	return ordma_index_sub(at.ci, r->ci);
+}
+
 /*
  * The NIC starts the new ring at index 0; what it wrote to the old one before that point is consumed from there first.
  */
@@ -125,9 +143,11 @@ int ordma_resize_cq(struct ibv_cq *ibcq, int cqe)
 	req.record_va = (uintptr_t)fresh.record;
 	req.ring_log = fresh.log;
 	pthread_spin_lock(&cq->lock);
-	/* A second resize before the first old ring was read out, or fewer slots than CQEs wait: the caller polls first. */
+	/* Fewer slots than CQEs wait, or a second resize before the first old ring was read out: the caller polls first. */
 	if (cq->have_old) {
 		err = EBUSY;
+	} else if (count_unseen(&cq->cur) > 1u << fresh.log) {
+		err = EINVAL;
 	} else {
 		ordma_publish_ci(cq);
 		err = ctx->be->resize_cq(cq, cqe, &req, &resp);
@@ -164,15 +184,6 @@ int ordma_destroy_cq(struct ibv_cq *ibcq)
 	pthread_spin_destroy(&cq->lock);
 	free(cq);
 	return 0;
-}
-
-static struct ordma_cqe *valid_cqe(const struct ordma_cq_ring *r)
-{
-	struct ordma_cqe *cqe = &r->ring[r->ci & ((1u << r->log) - 1)];
-	uint64_t last = __atomic_load_n(&cqe->w[ORDMA_CQE_PHASE_W], __ATOMIC_ACQUIRE);
-	unsigned int phase = ORDMA_WGET(ORDMA_HW_LE64_TO_CPU(last), CQE_PHASE);
-
-	return phase == (~(r->ci >> r->log) & 1) ? cqe : NULL;
 }
 
 static struct ordma_cq_ring *read_ring(struct ordma_cq *cq)

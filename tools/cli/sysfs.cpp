@@ -77,10 +77,10 @@ void write_port(const fs::path& dir, Client& client) {
   for (unsigned i = 0; i < port.gid_tbl_len; ++i) {
     const ordma_np_gid gid = client.query_gid(i);
     put(dir / "gids" / std::to_string(i), gid_text(gid.gid));
-    if (gid.valid != 0) {
-      // No gid_attrs/ndevs: there is no network device, and libibverbs takes a name there for one.
-      put(dir / "gid_attrs/types" / std::to_string(i), "RoCE v2");
-    }
+    // An unused entry of the kernel's refuses to be read, which no plain file does; without a file,
+    // libibverbs gives up the whole table. No gid_attrs/ndevs: there is no network device, and
+    // libibverbs takes a name there for one.
+    put(dir / "gid_attrs/types" / std::to_string(i), "RoCE v2");
   }
 }
 
