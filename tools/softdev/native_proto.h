@@ -85,7 +85,7 @@ struct ordma_np_handle { __u32 handle; __u32 reserved; };	/* generic: BUF_FREE, 
 struct ordma_np_port {
 	__u32 state, phys_state, max_mtu, active_mtu;		/* ibv enums */
 	__u32 gid_tbl_len, pkey_tbl_len, active_width, active_speed;
-	__u32 port_cap_flags, max_msg_sz, flags, reserved;
+	__u32 port_cap_flags, max_msg_sz, flags, qkey_viol;	/* qkey_viol: packets dropped for their Q_Key */
 };
 struct ordma_np_gid_req { __u32 index; __u32 reserved; };
 struct ordma_np_gid { __u8 gid[16]; __u32 valid; __u32 type; };	/* type: 2 = RoCE v2 */

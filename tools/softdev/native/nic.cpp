@@ -253,6 +253,13 @@ void NativeNic::revoked(std::uint64_t addr, std::uint64_t bytes) {
   if (config_.watch != nullptr && bytes != 0) config_.watch->revoked(addr, bytes);
 }
 
+std::uint64_t NativeNic::counter(ordma_counter which) {
+  ordma_cmd cmd;
+  ordma_cmd_counters(&cmd, scratch_, ORDMA_NUM_COUNTERS);
+  if (dead() || execute(cmd) != 0) return 0;
+  return hw::load_le64(std::span<const std::byte>(scratch(), Arena::kGrain), which * std::size_t{8});
+}
+
 void NativeNic::append_counters(std::string_view scope, std::string* text) {
   const auto line = [&](std::string_view name, std::uint64_t value) {
     fmt::format_to(std::back_inserter(*text), "{} {} {}\n", scope, name, value);

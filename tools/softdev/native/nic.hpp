@@ -70,6 +70,8 @@ class NativeNic final : public Attachment {
 
   // Runs a command to its end. 0 or a positive errno.
   [[nodiscard]] int execute(const ordma_cmd& cmd, ordma_rsp_result* result = nullptr);
+  // A device counter; 0 from a dead device.
+  [[nodiscard]] std::uint64_t counter(ordma_counter which);
   // A destroy: when this returns, the NIC touches nothing of the object any more.
   void execute_destroy(const ordma_cmd& cmd);
 

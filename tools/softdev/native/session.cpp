@@ -202,6 +202,7 @@ int Session::hello(const ordma_np_hello& req, Reply& reply) {
 int Session::query_port(Reply& reply) {
   ordma_np_port port;
   fill_port(nic_->core(), &port);
+  port.qkey_viol = static_cast<std::uint32_t>(nic_->counter(ORDMA_COUNTER_DROP_QKEY));
   reply.put(port);
   return 0;
 }
