@@ -29,15 +29,15 @@ std::uint64_t kind_field(hw::DbKind kind) {
 Rig::Rig(const RigOptions& options)
     : network(parse(options.fabric), options.seed, [this] { return host_ns; }) {
   for (unsigned i = 0; i < options.nics; ++i) {
-    const Mac mac = nic_mac(i);
-    REQUIRE(neighbours.add(nic_ipv4_gid(i), mac));
+    const Mac mac = nic_mac(options.first + i);
+    REQUIRE(neighbours.add(nic_ipv4_gid(options.first + i), mac));
     REQUIRE(neighbours.add(link_local_gid(mac), mac));
   }
   for (unsigned i = 0; i < options.nics; ++i) {
     NativeNicConfig native;
     native.name = "ordma" + std::to_string(i);
-    native.mac = nic_mac(i);
-    native.gids = {link_local_gid(native.mac), nic_ipv4_gid(i)};
+    native.mac = nic_mac(options.first + i);
+    native.gids = {link_local_gid(native.mac), nic_ipv4_gid(options.first + i)};
     native.neighbours = &neighbours;
     native.step_engines = [this] { network.step_engines(); };
     native.host = [this] { return host_ns; };
@@ -61,6 +61,7 @@ Rig::~Rig() { server.reset(); }
 void Rig::settle() {
   for (int quiet = 0, passes = 0; quiet < 3; ++passes) {
     REQUIRE(passes < 1'000'000);
+    uplinks_.refresh();
     const bool handled = loop.wait(0) != 0;
     quiet = network.step() || handled ? 0 : quiet + 1;
   }

@@ -13,6 +13,7 @@
 
 #include "base/event_loop.hpp"
 #include "device/network.hpp"
+#include "device/uplinks.hpp"
 #include "native/dma_checker.hpp"
 #include "native/nic.hpp"
 #include "native/server.hpp"
@@ -22,6 +23,7 @@ namespace ordma::softdev::test {
 
 struct RigOptions {
   unsigned nics = 2;
+  unsigned first = 0;  // number of the first NIC; decides its addresses
   std::string fabric = {};
   EngineLimits limits = {};
   std::uint64_t seed = 1;
@@ -38,6 +40,7 @@ class Rig {
   void run_for(std::uint64_t ns);
   [[nodiscard]] int connect();  // the client's end of a new connection
   [[nodiscard]] NativeNic& nic(unsigned i) { return *nics_[i]; }
+  Uplinks& uplinks() { return uplinks_; }
   [[nodiscard]] std::uint64_t counter(const std::string& scope, const std::string& name);
   [[nodiscard]] std::uint64_t now() const { return network.clock().now(); }
 
@@ -49,6 +52,7 @@ class Rig {
   std::unique_ptr<NativeServer> server;
 
  private:
+  Uplinks uplinks_{network, loop};
   std::vector<NativeNic*> nics_;
 };
 

@@ -172,6 +172,35 @@ TEST_CASE("after dereg and destroy nothing touches the memory", "[traffic]") {
   CHECK(rig.checker.accesses() > 100);
 }
 
+TEST_CASE("NICs of two soft-devices joined by an uplink", "[traffic]") {
+  Rig left({.nics = 1}), right({.nics = 1, .first = 10});
+  const std::string path = "/tmp/ordma-test-uplink-" + std::to_string(::getpid());
+  REQUIRE(left.uplinks().listen(path).empty());
+  REQUIRE(right.uplinks().connect(path).empty());
+  REQUIRE(left.neighbours.add(nic_ipv4_gid(10), nic_mac(10)));
+  REQUIRE(right.neighbours.add(nic_ipv4_gid(0), nic_mac(0)));
+  Side a(left, 0), b(right, 0);
+  connect_pair(a.qp, 0, b.qp, 10, kAllAccess);
+  std::vector<std::byte> source(100'000), target(100'000);
+  const auto from = a.client.mr(a.pd, source.data(), source.size(), kAllAccess);
+  const auto to = b.client.mr(b.pd, target.data(), target.size(), kAllAccess);
+  std::array<std::byte, 64> cqe;
+  for (unsigned round = 0; round < 3; ++round) {
+    fill(source, round);
+    a.qp.post_send(kWrite, source.data(), 100'000, from.lkey, va(target.data()), to.rkey);
+    bool done = false;
+    for (int i = 0; i < 1000 && !done; ++i) {
+      left.settle();
+      right.settle();
+      done = a.cq.poll(&cqe);
+    }
+    REQUIRE(done);
+    CHECK(status_of(cqe) == 0);
+    CHECK(source == target);
+  }
+  CHECK(left.counter("port.uplink0", "rx_frames") >= 294);
+}
+
 TEST_CASE("resize keeps what was not yet polled", "[traffic]") {
   Rig rig({.nics = 1});
   Side a(rig, 0), b(rig, 0);
