@@ -17,6 +17,8 @@ struct ordma_backend {
 	/* One doorbell page of this context; MAP_FAILED and errno when it cannot be mapped. */
 	void *(*map_page)(struct ordma_context *ctx, const struct ordma_abi_db *db);
 	void (*kick)(struct ordma_context *ctx);
+	/* Called now and then while polls find nothing. NULL: no use, the NIC needs no CPU of this machine. */
+	void (*relax)(void);
 	/* Asked when the device clock stands still. NULL: the kernel driver watches, and flushes what a dead device leaves. */
 	bool (*alive)(struct ordma_context *ctx);
 

@@ -257,14 +257,22 @@ static bool is_purged(const struct ordma_cqe *cqe)
 	return ORDMA_GET(cqe, CQE_QPN) == 0;
 }
 
+#define EMPTY_POLLS_PER_RELAX 64
 #define EMPTY_POLLS_PER_LOOK 0x4000
 
-/* 0, or EIO when nothing will ever come: looked at once in many empty polls. */
+/* After the lock is gone. 0, or EIO when nothing will ever come: looked at once in many empty polls. */
 int ordma_poll_empty(struct ordma_cq *cq)
 {
-	if (++cq->empty_polls % EMPTY_POLLS_PER_LOOK)
+	struct ordma_context *ctx = to_octx(cq->vcq.cq.context);
+	/* Threads that poll one CQ may lose counts to each other; it is a pace, not a number. */
+	uint32_t polls = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
+
+	__atomic_store_n(&cq->empty_polls, polls, __ATOMIC_RELAXED);
+	if (polls % EMPTY_POLLS_PER_RELAX)
 		return 0;
-	return ordma_device_gone(to_octx(cq->vcq.cq.context)) ? EIO : 0;
+	if (ctx->be->relax)
+		ctx->be->relax();
+	return polls % EMPTY_POLLS_PER_LOOK == 0 && ordma_device_gone(ctx) ? EIO : 0;
 }
 
 int ordma_poll_cq(struct ibv_cq *ibcq, int entries, struct ibv_wc *wc)
@@ -284,12 +292,13 @@ int ordma_poll_cq(struct ibv_cq *ibcq, int entries, struct ibv_wc *wc)
 	}
 	if (seen)
 		ordma_publish_ci(cq);
-	else
-		err = ordma_poll_empty(cq);
 	pthread_spin_unlock(&cq->lock);
-	if (err) {
-		errno = err;
-		return -1;
+	if (!seen && entries > 0) {
+		err = ordma_poll_empty(cq);
+		if (err) {
+			errno = err;
+			return -1;
+		}
 	}
 	return n;
 }

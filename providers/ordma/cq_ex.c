@@ -32,11 +32,10 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	pthread_spin_lock(&cq->lock);
 	err = advance(cq);
-	if (err == ENOENT && ordma_poll_empty(cq))
-		err = EIO;
-	if (err)
-		pthread_spin_unlock(&cq->lock);
-	return err;
+	if (!err)
+		return 0;
+	pthread_spin_unlock(&cq->lock);
+	return ordma_poll_empty(cq) ? EIO : err;
 }
 
 /* The current CQE is given up here or by end_poll, never by both: after ENOENT there is none. */
