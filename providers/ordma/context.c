@@ -239,3 +239,8 @@ static const struct verbs_device_ops ordma_dev_ops = {
 	.alloc_context = alloc_context,
 };
 PROVIDER_DRIVER(ordma, ordma_dev_ops);
+
+bool ordma_is_device(struct ibv_device *device)
+{
+	return verbs_get_device(device)->ops == &ordma_dev_ops;
+}

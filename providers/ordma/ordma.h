@@ -222,6 +222,7 @@ static inline void *ordma_queue_slot(const struct ordma_queue *q, uint32_t index
 }
 
 /* context.c */
+bool ordma_is_device(struct ibv_device *device);
 struct ordma_qp *ordma_find_qp(struct ordma_context *ctx, uint32_t qpn);
 int ordma_add_qp(struct ordma_context *ctx, struct ordma_qp *qp);
 void ordma_remove_qp(struct ordma_context *ctx, struct ordma_qp *qp);
