@@ -164,6 +164,8 @@ void ordma_kwq_setup(struct ordma_kwq *wq, struct ordma_buf *buf, const struct o
 	wq->va = (u8 *)mem->va + off;
 	wq->log = log;
 	wq->stride_log = stride_log;
+	wq->pi = 0;
+	wq->ci = 0;
 	buf->addr = mem->dma + off;
 	buf->page_log = PAGE_SHIFT;
 	buf->level = ORDMA_BUF_LEVEL_DIRECT;
