@@ -55,7 +55,9 @@ std::string parse_neighbour(const std::string& text, std::pair<Gid, Mac>* neighb
 std::string parse_log(const std::string& text, Options* options) {
   const std::size_t colon = text.find(':');
   const auto level = log_level_of(text.substr(0, colon));
-  if (!level) return "--log " + text + ": expected error, warn, info or debug, then :FILE if wanted";
+  if (!level) {
+    return "--log " + text + ": expected error, warn, info or debug, then :FILE if wanted";
+  }
   options->log_level = *level;
   if (colon != text.npos) options->log_file = text.substr(colon + 1);
   return {};
@@ -90,11 +92,14 @@ std::string finish(const Texts& texts, Options* options) {
 
 void declare(CLI::App* app, Options* options, Texts* texts) {
   app->add_option("--socket", options->socket, "control socket of native clients");
-  app->add_option("--nics", options->nics, "number of NICs")->check(CLI::Range(1U, Options::kNicsMax));
+  app->add_option("--nics", options->nics, "number of NICs")
+      ->check(CLI::Range(1U, Options::kNicsMax));
   app->add_option("--first", options->first, "number of the first NIC; decides names and addresses")
       ->check(CLI::Range(0U, 10000U));
-  app->add_option("--engine", options->engine, "twin or rtl")->check(CLI::IsMember({"twin", "rtl"}));
-  app->add_option("--fabric", texts->fabric, "settings k=v,... or a TOML file; --help-fabric lists them");
+  app->add_option("--engine", options->engine, "twin or rtl")
+      ->check(CLI::IsMember({"twin", "rtl"}));
+  app->add_option("--fabric", texts->fabric,
+                  "settings k=v,... or a TOML file; --help-fabric lists them");
   app->add_option("--pcap", options->pcap, "capture every frame into this pcapng file");
   app->add_option("--seed", options->seed, "seed of the fabric's faults");
   app->add_flag("--stay", options->stay, "do not end when the last client has gone");
@@ -122,7 +127,8 @@ void declare(CLI::App* app, Options* options, Texts* texts) {
 std::optional<Options> parse_options(int argc, char** argv, int* status) {
   Options options;
   Texts texts;
-  CLI::App app("Soft NICs of ordma: engines, the fabric between them, and what they are attached to.");
+  CLI::App app(
+      "Soft NICs of ordma: engines, the fabric between them, and what they are attached to.");
   declare(&app, &options, &texts);
   try {
     app.parse(argc, argv);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <sstream>
 
 #include "device/counters_text.hpp"
@@ -28,6 +29,7 @@ std::uint64_t kind_field(hw::DbKind kind) {
 
 Rig::Rig(const RigOptions& options)
     : network(parse(options.fabric), options.seed, [this] { return host_ns; }) {
+  (void)::signal(SIGPIPE, SIG_IGN);  // as the program does: a reader may be gone
   for (unsigned i = 0; i < options.nics; ++i) {
     const Mac mac = nic_mac(options.first + i);
     REQUIRE(neighbours.add(nic_ipv4_gid(options.first + i), mac));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 // A whole soft-device in the test's own process and thread: twins, fabric, native server, on a host
-// clock that stands still unless a test moves it. Clients speak the real protocol over real sockets.
+// clock that stands still unless a test moves it. Clients speak the real protocol over real
+// sockets.
 #pragma once
 
 #include <cstdint>

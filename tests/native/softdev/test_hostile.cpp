@@ -98,7 +98,8 @@ TEST_CASE("headers cut short, unknown operations, messages too long", "[hostile]
     CHECK(client.raw(std::vector<std::byte>(bytes)).header.err == EPROTO);
     CHECK(rig.server->connections() == 0);
   }
-  for (const std::uint16_t op : {std::uint16_t{0}, std::uint16_t{kOps + 1}, std::uint16_t{0xffff}}) {
+  for (const std::uint16_t op :
+       {std::uint16_t{0}, std::uint16_t{kOps + 1}, std::uint16_t{0xffff}}) {
     Client client(rig);
     CHECK(client.raw(message(op, ORDMA_NP_VERSION, 0, 0)).header.err == EPROTO);
     CHECK(rig.server->connections() == 0);

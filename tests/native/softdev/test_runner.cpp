@@ -46,7 +46,9 @@ class PageAttachment final : public Attachment {
   void publish_clock(std::uint64_t now_ns) override { page_.set_clock(now_ns); }
   void append_counters(std::string_view, std::string*) override {}
 
-  [[nodiscard]] bool asleep() const { return __atomic_load_n(&published[0], __ATOMIC_RELAXED) != 0; }
+  [[nodiscard]] bool asleep() const {
+    return __atomic_load_n(&published[0], __ATOMIC_RELAXED) != 0;
+  }
   [[nodiscard]] std::uint64_t clock() const {
     return __atomic_load_n(&published[1], __ATOMIC_RELAXED);
   }

@@ -22,7 +22,10 @@ constexpr auto kSend = static_cast<std::uint8_t>(hw::WqeOp::kSend);
 
 struct Side {
   Side(Rig& rig, unsigned nic, int channel = -1)
-      : client(rig, nic), pd(client.pd()), cq(client, 6, channel, 0xc0ffee), qp(client, pd, cq, 2, 0xabcd) {}
+      : client(rig, nic),
+        pd(client.pd()),
+        cq(client, 6, channel, 0xc0ffee),
+        qp(client, pd, cq, 2, 0xabcd) {}
   Client client;
   std::uint32_t pd;
   TestCq cq;
@@ -97,6 +100,41 @@ TEST_CASE("SEND into a shared buffer, with a completion event", "[traffic]") {
     CHECK(status_of(cqe) == 0);
   }
   CHECK(std::equal(source, source + 1000, target));
+}
+
+TEST_CASE("a channel of the soft-device: busy while used, unread events are taken back",
+          "[traffic]") {
+  Rig rig;
+  Side a(rig, 0);
+  Client client(rig, 1);
+  auto made = client.request(ORDMA_NP_CREATE_CHANNEL, {});
+  REQUIRE(made.body.size() == sizeof(ordma_np_handle));
+  REQUIRE(made.fds.size() == 1);
+  ordma_np_handle channel{};
+  std::memcpy(&channel, made.body.data(), sizeof channel);
+  ::fcntl(made.fds[0].get(), F_SETFL, O_NONBLOCK);
+  ordma_np_create_cq req{};
+  std::byte* const ring = client.buffer(4096);
+  std::byte* const record = client.buffer(4096);
+  req.cqe = 16;
+  req.channel = channel.handle;
+  req.drv.ring_va = va(ring);
+  req.drv.record_va = va(record);
+  req.drv.ring_log = 4;
+  const auto cq = client.call<ordma_np_cq>(ORDMA_NP_CREATE_CQ, req);
+  CHECK(client.error(ORDMA_NP_DESTROY_CHANNEL, channel) == EBUSY);
+  // Arm with fire_now: an event without traffic.
+  client.ring(cq.drv.arm_db, hw::place(hw::db::arm_seq, 1) | hw::place(hw::db::fire_now, 1) |
+                                 hw::place(hw::db::number, cq.drv.cqn) |
+                                 hw::place(hw::db::kind, std::uint64_t(hw::DbKind::kCqArm)));
+  rig.settle();
+  const auto destroyed =
+      client.call<ordma_np_destroyed>(ORDMA_NP_DESTROY_CQ, handle(cq.handle));
+  CHECK(destroyed.comp_events == 0);
+  std::uint64_t element;
+  CHECK(::read(made.fds[0].get(), &element, sizeof element) < 0);
+  CHECK(client.error(ORDMA_NP_DESTROY_CHANNEL, channel) == 0);
+  CHECK(client.error(ORDMA_NP_DESTROY_CHANNEL, channel) == ENOENT);
 }
 
 TEST_CASE("a wrong key: error at the sender, asynchronous event at the target", "[traffic]") {

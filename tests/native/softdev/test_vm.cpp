@@ -158,10 +158,18 @@ class Guest {
   }
   static ordma_core_ops make_ops() {
     ordma_core_ops ops{};
-    ops.reg_write32 = [](void* c, u32 o, u32 v) { __atomic_store_n(reg<u32>(c, o), v, __ATOMIC_RELEASE); };
-    ops.reg_write64 = [](void* c, u32 o, u64 v) { __atomic_store_n(reg<u64>(c, o), v, __ATOMIC_RELEASE); };
-    ops.reg_read32 = [](void* c, u32 o) { return __atomic_load_n(reg<u32>(c, o), __ATOMIC_ACQUIRE); };
-    ops.reg_read64 = [](void* c, u32 o) { return __atomic_load_n(reg<u64>(c, o), __ATOMIC_ACQUIRE); };
+    ops.reg_write32 = [](void* c, u32 o, u32 v) {
+      __atomic_store_n(reg<u32>(c, o), v, __ATOMIC_RELEASE);
+    };
+    ops.reg_write64 = [](void* c, u32 o, u64 v) {
+      __atomic_store_n(reg<u64>(c, o), v, __ATOMIC_RELEASE);
+    };
+    ops.reg_read32 = [](void* c, u32 o) {
+      return __atomic_load_n(reg<u32>(c, o), __ATOMIC_ACQUIRE);
+    };
+    ops.reg_read64 = [](void* c, u32 o) {
+      return __atomic_load_n(reg<u64>(c, o), __ATOMIC_ACQUIRE);
+    };
     ops.doorbell = [](void* c, u32 slot, u64 word) {
       auto* const page = reg<u64>(c, static_cast<u32>(VmAttachment::page_offset(hw::kDriverPage)));
       __atomic_store_n(page + slot, word, __ATOMIC_RELEASE);

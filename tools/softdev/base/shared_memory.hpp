@@ -15,7 +15,8 @@ class Mapping {
  public:
   Mapping() noexcept = default;
   // Nothing when mmap refuses. `writable` false maps read-only.
-  [[nodiscard]] static std::optional<Mapping> map_fd(int fd, std::size_t bytes, bool writable = true);
+  [[nodiscard]] static std::optional<Mapping> map_fd(int fd, std::size_t bytes,
+                                                     bool writable = true);
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
   Mapping(const Mapping&) = delete;

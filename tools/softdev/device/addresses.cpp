@@ -102,7 +102,8 @@ std::optional<Mac> Neighbours::resolve(const Gid& gid) const {
   if (const auto it = table_.find(gid); it != table_.end()) return it->second;
   // A link-local address made from a MAC names it (RFC 4291, appendix A).
   if (gid[0] == 0xfe && gid[1] == 0x80 && gid[11] == 0xff && gid[12] == 0xfe) {
-    return Mac{static_cast<std::uint8_t>(gid[8] ^ 0x02), gid[9], gid[10], gid[13], gid[14], gid[15]};
+    return Mac{
+        static_cast<std::uint8_t>(gid[8] ^ 0x02), gid[9], gid[10], gid[13], gid[14], gid[15]};
   }
   return std::nullopt;
 }

@@ -24,8 +24,9 @@ class DeviceClock {
     now_ += busy_ns;
     seen_ = host_();
   }
-  // Stops at `limit`, the next thing due: after a long pause (this process was not scheduled) frames
-  // in flight must arrive before the timers that wait for them expire. The rest follows next time.
+  // Stops at `limit`, the next thing due: after a long pause (this process was not scheduled)
+  // frames in flight must arrive before the timers that wait for them expire. The rest follows next
+  // time.
   void follow_host(std::uint64_t limit) {
     const std::uint64_t host = host_();
     if (host <= seen_) return;

@@ -58,8 +58,8 @@ void DoorbellScanner::sweep() {
   std::erase_if(pages_, [](const auto& entry) { return entry->closed; });
 }
 
-// The driver's words are read first and delivered last: what a program rang before its driver issued
-// a command (a reset, the reuse of a slot) is seen before that command, as on a bus.
+// The driver's words are read first and delivered last: what a program rang before its driver
+// issued a command (a reset, the reuse of a slot) is seen before that command, as on a bus.
 bool DoorbellScanner::scan(Engine& engine) {
   bool found = false;
   scanning_ = true;

@@ -13,9 +13,9 @@ namespace ordma::softdev {
 // The thread of a soft-device: runs the network while there is work and sleeps when there is none,
 // without losing a doorbell.
 //
-// Going to sleep: ASLEEP = 1, full fence, a last look at every doorbell, then wait. A poster stores,
-// fences, reads ASLEEP and kicks if it is 1. Whatever the interleaving, either the last look sees
-// the store or the poster sees ASLEEP.
+// Going to sleep: ASLEEP = 1, full fence, a last look at every doorbell, then wait. A poster
+// stores, fences, reads ASLEEP and kicks if it is 1. Whatever the interleaving, either the last
+// look sees the store or the poster sees ASLEEP.
 class Runner {
  public:
   // After the last work: long enough that a client that answers at once (a ping-pong) finds the

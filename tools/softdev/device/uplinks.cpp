@@ -13,7 +13,8 @@
 namespace ordma::softdev {
 namespace {
 
-static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLHUP == EPOLLHUP && POLLERR == EPOLLERR);
+static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLHUP == EPOLLHUP &&
+              POLLERR == EPOLLERR);
 
 }  // namespace
 

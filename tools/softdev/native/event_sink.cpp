@@ -76,12 +76,14 @@ void EventSink::post(std::span<const std::byte> record) {
 std::vector<EventSink::Record> EventSink::take_unread() {
   std::vector<Record> records;
   if (socket_ || size_ == 0) return records;
-  // A description of our own: the client's is for its program alone, and whether that one blocks too.
+  // A description of our own: the client's is for its program alone, and whether that one blocks
+  // too.
   const Fd reader(::open(("/proc/self/fd/" + std::to_string(fd_.get())).c_str(),
                          O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   Record record;
   record.size = size_;
-  while (reader && ::read(reader.get(), record.bytes.data(), size_) == static_cast<ssize_t>(size_)) {
+  while (reader &&
+         ::read(reader.get(), record.bytes.data(), size_) == static_cast<ssize_t>(size_)) {
     records.push_back(record);
   }
   return records;

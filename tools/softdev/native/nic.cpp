@@ -257,7 +257,8 @@ std::uint64_t NativeNic::counter(ordma_counter which) {
   ordma_cmd cmd;
   ordma_cmd_counters(&cmd, scratch_, ORDMA_NUM_COUNTERS);
   if (dead() || execute(cmd) != 0) return 0;
-  return hw::load_le64(std::span<const std::byte>(scratch(), Arena::kGrain), which * std::size_t{8});
+  return hw::load_le64(std::span<const std::byte>(scratch(), Arena::kGrain),
+                       which * std::size_t{8});
 }
 
 void NativeNic::append_counters(std::string_view scope, std::string* text) {

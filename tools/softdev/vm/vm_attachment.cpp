@@ -56,7 +56,9 @@ void VmAttachment::make_bar() {
   bar_ = std::move(*memory);
 }
 
-std::string VmAttachment::listen(const std::string& path) { return server_.listen(path, bar_.fd()); }
+std::string VmAttachment::listen(const std::string& path) {
+  return server_.listen(path, bar_.fd());
+}
 
 void VmAttachment::start_afresh() {
   std::memset(bar_.data(), 0, bar_.size());
