@@ -10,8 +10,6 @@
 namespace ordma::twin {
 namespace {
 
-// next_header of a GRH.
-inline constexpr std::uint64_t kGrhNextHeader = 27;
 inline constexpr std::size_t kAvOffset = 16;
 
 }  // namespace
@@ -81,11 +79,11 @@ void Datagrams::place(Qp& qp, const Packet& packet, std::size_t ext) {
   if (hw::kGrhBytes + payload.size() > wqe.capacity) {
     return fail(qp, hw::WcStatus::kLocLenErr);
   }
-  // The network header fills the GRH area from its end: an IPv4 header leaves the start untouched.
+  // The network header fills the GRH area from its end: an IPv4 header leaves the start untouched. An
+  // IPv6 header stays as it came, since next header 17 is what tells RoCEv2 from v1.
   std::array<std::byte, hw::kGrhBytes> grh{};
   const std::size_t skip = hw::kGrhBytes - packet.l3.size();
   std::copy(packet.l3.begin(), packet.l3.end(), grh.begin() + static_cast<std::ptrdiff_t>(skip));
-  if (!packet.ipv4) poke<hw::ipv6::next_header>(grh.data(), kGrhNextHeader);
   for (std::size_t left = skip; left != 0 && wqe.cursor.sge < wqe.num_sge;) {
     const std::size_t n = std::min<std::size_t>(left, wqe.sges[wqe.cursor.sge].length);
     left -= n;

@@ -2031,7 +2031,7 @@ inline constexpr BigField tclass{4, 8};
 inline constexpr BigField flow_label{12, 20};
 // bits 32..47: payload length
 inline constexpr BigField length{32, 16};
-// bits 48..55: 17 UDP; 27 in a GRH
+// bits 48..55: 17 UDP, in a GRH too: it tells RoCEv2 from v1
 inline constexpr BigField next_header{48, 8};
 // bits 56..63: hop limit
 inline constexpr BigField hop_limit{56, 8};
@@ -2048,7 +2048,7 @@ inline constexpr std::array<BigFieldInfo, 10> kFields{{
     {"tclass", tclass, "traffic class", {}},
     {"flow_label", flow_label, "flow label", {}},
     {"length", length, "payload length", {}},
-    {"next_header", next_header, "17 UDP; 27 in a GRH", {}},
+    {"next_header", next_header, "17 UDP, in a GRH too: it tells RoCEv2 from v1", {}},
     {"hop_limit", hop_limit, "hop limit", {}},
     {"src_hi", src_hi, "source address, first half", {}},
     {"src_lo", src_lo, "source address, second half", {}},

@@ -1536,7 +1536,7 @@ package ordma_hw_pkg;
     logic [7:0] tclass;  // bits 4..11: traffic class
     logic [19:0] flow_label;  // bits 12..31: flow label
     logic [15:0] length;  // bits 32..47: payload length
-    logic [7:0] next_header;  // bits 48..55: 17 UDP; 27 in a GRH
+    logic [7:0] next_header;  // bits 48..55: 17 UDP, in a GRH too: it tells RoCEv2 from v1
     logic [7:0] hop_limit;  // bits 56..63: hop limit
     logic [63:0] src_hi;  // bits 64..127: source address, first half
     logic [63:0] src_lo;  // bits 128..191: source address, second half

@@ -2209,7 +2209,7 @@ ORDMA_HW_SIZE(ordma_ipv6, ORDMA_IPV6_BYTES);
 #define ORDMA_IPV6_LENGTH_B 32
 #define ORDMA_IPV6_LENGTH_L 16
 
-/* bits 48..55: 17 UDP; 27 in a GRH */
+/* bits 48..55: 17 UDP, in a GRH too: it tells RoCEv2 from v1 */
 #define ORDMA_IPV6_NEXT_HEADER_T struct ordma_ipv6
 #define ORDMA_IPV6_NEXT_HEADER_B 48
 #define ORDMA_IPV6_NEXT_HEADER_L 8

@@ -88,7 +88,7 @@ TEST_CASE("case_072 the GRH area, IPv4 and IPv6") {
         std::span<const std::byte>(u.sent[0].at(0)).subspan(hw::eth::kBytes);
     if (ipv6) {
       CHECK(hw::get(area, hw::ipv6::version) == 6);
-      CHECK(hw::get(area, hw::ipv6::next_header) == 27);
+      CHECK(hw::get(area, hw::ipv6::next_header) == 17);
       CHECK(hw::get(area, hw::ipv6::hop_limit) == 9);
       CHECK(std::equal(area.begin() + 8, area.end(), ip.begin() + 8));
     } else {
