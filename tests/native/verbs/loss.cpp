@@ -151,7 +151,7 @@ TEST_CASE("case_057 compare-swap chains", "[.][loss]") {
   const bool loopback = both_ways();
   Pair p(loopback, {}, lossy_link());
   Buffer result(p.a.pd.get(), 8), target(p.b.pd.get(), 8);
-  const std::uint64_t total = scale(100, 1000, 20000);
+  const std::uint64_t total = scale(100, 500, 2000);
   for (std::uint64_t i = 0; i < total; ++i) {
     REQUIRE(p.a.post_send(cmp_swap_wr(i, target, i, i + 1), std::array{result.sge(0, 8)}) == 0);
     REQUIRE(status(p.a.wait_send()) == IBV_WC_SUCCESS);
@@ -166,7 +166,7 @@ TEST_CASE("case_055 long READs", "[.][loss]") {
   constexpr std::size_t kBytes = 1 << 20;
   Pair p(loopback, {}, lossy_link());
   Buffer local(p.a.pd.get(), kBytes), remote(p.b.pd.get(), kBytes);
-  const std::size_t rounds = scale(2, 10, 200);
+  const std::size_t rounds = scale(2, 5, 50);
   for (std::size_t round = 0; round < rounds; ++round) {
     const auto seed = static_cast<std::uint8_t>(round + 1);
     remote.fill(seed);
@@ -183,7 +183,7 @@ TEST_CASE("case_054 READs between WRITEs", "[.][loss]") {
   Pair p(loopback, {}, lossy_link());
   Buffer local(p.a.pd.get(), 4 * kRead), remote(p.b.pd.get(), kRead), source(p.b.pd.get(), kRead);
   source.fill(1);
-  const std::size_t rounds = scale(40, 400, 5000);
+  const std::size_t rounds = scale(40, 200, 2000);
   for (std::size_t round = 0; round < rounds; ++round) {
     local.fill(static_cast<std::uint8_t>(round));
     const std::array out{local.sge(0, 3000)};
@@ -251,7 +251,7 @@ TEST_CASE("case_030 RNR and loss together", "[.][loss]") {
   Pair p(loopback, {}, lossy_link());
   Buffer from(p.a.pd.get(), 2000), to(p.b.pd.get(), 2000);
   from.fill(3);
-  const std::uint64_t total = scale(60, 600, 10000);
+  const std::uint64_t total = scale(60, 300, 5000);
   std::uint64_t posted = 0;
   for (std::uint64_t i = 0; i < total; ++i) {
     for (; posted < total && posted < i + 8; ++posted) {
