@@ -356,6 +356,21 @@ TEST_CASE("every number is given back", "[native]") {
   for (const std::string& report : rig.checker.reports()) WARN(report);
 }
 
+TEST_CASE("hours of idleness are no stalled clock", "[native]") {
+  Rig rig;
+  Client client(rig);
+  for (int i = 0; i < 50; ++i) {
+    rig.host_ns += 600'000'000;  // a heartbeat
+    rig.settle();
+    REQUIRE(ordma_core_clock(&rig.nic(0).core()) + 1'000'000'000 > rig.now());
+  }
+  rig.host_ns += 3'600'000'000'000;  // stopped for an hour, as by a debugger
+  rig.settle();
+  rig.settle();
+  CHECK_FALSE(rig.nic(0).dead());
+  CHECK(client.pd() != 0);
+}
+
 TEST_CASE("counters come in pieces and belong together", "[native]") {
   Rig rig({.nics = 4});
   Client anyone(rig, 0, false);

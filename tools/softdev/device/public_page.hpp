@@ -16,6 +16,10 @@ class PublicPage {
   // The caller fences: ASLEEP must be visible before the last look at the doorbells.
   void set_asleep(bool asleep) { store(hw::reg::kAsleep, asleep ? 1 : 0); }
   void set_clock(std::uint64_t now_ns) { store(hw::reg::kClock, now_ns); }
+  [[nodiscard]] std::uint64_t clock() const {
+    const std::byte* const at = memory_ + (hw::reg::kClock - hw::reg::kAsleep);
+    return __atomic_load_n(reinterpret_cast<const std::uint64_t*>(at), __ATOMIC_ACQUIRE);
+  }
 
  private:
   void store(std::uint32_t offset, std::uint64_t value) {

@@ -41,7 +41,11 @@ struct NativeNicOps {
   static u32 reg_read32(void* ctx, u32 offset) {
     return static_cast<u32>(nic(ctx).engine_->register_read(offset));
   }
-  static u64 reg_read64(void* ctx, u32 offset) { return nic(ctx).engine_->register_read(offset); }
+  static u64 reg_read64(void* ctx, u32 offset) {
+    // The clock is the soft-device's: an idle RTL engine is not clocked and would seem to stand.
+    if (offset == hw::reg::kClock) return nic(ctx).public_page_.clock();
+    return nic(ctx).engine_->register_read(offset);
+  }
   static void doorbell(void* ctx, u32 slot, u64 word) {
     nic(ctx).engine_->doorbell(hw::kDriverPage, slot * 8, word);
   }
