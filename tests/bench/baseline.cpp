@@ -76,7 +76,7 @@ std::vector<double> measure(const Timing& timing, const std::function<void(std::
       copy_block(copied % kBlocks);
       ++copied;
       now = Clock::now();
-    } while (now - start < timing.slice);
+    } while (now - start < timing.slice || copied < kBlocks);
     if (repeat != 0) {  // the first one faults pages in
       rates.push_back(static_cast<double>(copied * kBlock) / seconds(now - start));
     }
