@@ -58,17 +58,30 @@ measure() { # engine, options...
 		--label commit="$commit" --label engine="$engine" --label where=native "$@"
 }
 
+# The program and the soft-device each on a core of its own; where the scheduler shares one, latency is its time slice.
+pinned() { # options...
+	on_nics twin bash -c '
+		pid=$(pgrep -f "^[^ ]*ordma-softdev --socket [^ ]*/$1/")
+		shift
+		taskset -a -p -c 0 "$pid" >/dev/null && exec taskset -c 1 "$@"' - "bench-$$-twin" "$bench" --dev ordma0 --peer-dev ordma1 \
+		--json native-twin-pinned.json --label commit="$commit" --label engine=twin --label where="native, pinned" "$@"
+}
+
 perftest() { # tool, options...
 	"$ordma" pair -q --net "bench-$$-pt" --engine twin -- "$1" -F "${@:2}" >"native-twin.$1.txt" 2>&1 ||
 		{ rm -f "native-twin.$1.txt" && return 1; }
 }
 
-export -f on_nics measure perftest
+export -f on_nics measure pinned perftest
 export ordma bench commit
 
 if [ $native ]; then
 	rm -f native-*.json native-*.txt
 	attempt "native, twin" 200 bash -c 'measure twin "$@"' - --slice-ms $slice --repeats $repeats --pings $pings
+	if [ "$(nproc)" -ge 2 ]; then
+		attempt "native, twin, pinned" 60 bash -c 'pinned "$@"' - --no-baseline --ops WRITE --sizes 8,65536 --slice-ms $slice \
+			--repeats $repeats --pings $pings
+	fi
 	attempt "native, ib_write_bw" 60 bash -c 'perftest "$@"' - ib_write_bw -s 65536 -n 1000
 	attempt "native, ib_write_lat" 60 bash -c 'perftest "$@"' - ib_write_lat -s 8 -n 1000
 	if [ $rtl ] && [ -n "$("$build/bin/ordma-softdev" --help | grep rtl || true)" ]; then
