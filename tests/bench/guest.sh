@@ -9,6 +9,8 @@ export LC_ALL=C
 # rxe over a veth pair and link-local GIDs: with addresses of its own host the kernel would not use the wire.
 modprobe rdma_rxe
 ip link add rdma0 type veth peer name rdma1
+# The receive queue holds a whole window, or rxe would spend its time in retransmission timers.
+sysctl -qw net.core.netdev_max_backlog=16384
 for i in 0 1; do
 	ip link set rdma$i up
 	rdma link add rxe$i type rxe netdev rdma$i || exit 1

@@ -104,8 +104,6 @@ Bench::Bench(const Setup& setup, const Timing& timing) : timing_(timing) {
   link.gid_index = setup.gid_index;
   link.mtu = setup.mtu != 0 ? mtu_of(setup.mtu) : std::min(active_mtu(a_->ctx.get()), active_mtu(b_->ctx.get()));
   mtu_bytes_ = bytes_of(link.mtu);
-  // A simulated NIC on a busy machine is slow, not lossy.
-  link.timeout = 18;
   test::connect(a_->qp.get(), b_->qp.get(), link);
 
   const std::size_t bytes = std::max<std::size_t>(2 * kMinDepth * setup.max_size, 2 * kWindowBytes);
