@@ -3,6 +3,7 @@
 """ordma.ko in guests, on the soft-device: the verbs and rdma_cm programs of the distribution, life cycle, ABI, death of the NIC.
 Arguments: names of scenarios; none means all."""
 
+import signal
 import sys
 
 sys.dont_write_bytecode = True
@@ -59,18 +60,19 @@ def pyverbs(report):
 
 
 SCENARIOS = {
-    "device": device,
-    "lifecycle": lifecycle,
     "abi": abi,
     "dead": dead,
-    "two": two,
+    "lifecycle": lifecycle,
     "6.12": smoke_612,
+    "two": two,
+    "device": device,
     "pyverbs": pyverbs,
 }
 
 
 def main():
     stop_on_missing()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # scenarios end what they started
     report = Report()
     for name in sys.argv[1:] or SCENARIOS:
         SCENARIOS[name](report)

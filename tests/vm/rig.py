@@ -32,6 +32,7 @@ class Rig:
         argv += ["--log", f"info:{self.log}", *softdev_args]
         for nic in range(nics):
             argv += ["--vm", f"{nic}={self._socket(nic)},ram={self._ram(self._guest_of(nic))}"]
+        self.runs = []
         self.softdev = self._start(argv)
 
     def _guest_of(self, nic):
@@ -56,6 +57,9 @@ class Rig:
         return self
 
     def __exit__(self, *_):
+        for run in self.runs:
+            run.terminate()  # it ends its guests itself
+            run.wait()
         self.kill()
         self.scratch.cleanup()
 
@@ -76,9 +80,10 @@ class Rig:
             argv += ["--", ROOT / "tools" / "vm" / "guest" / "ordma-net", *command]
         env = {**os.environ, "RDMAV_DRIVERS": PROVIDER, "ORDMA_MODULE": str(BUILD / "module" / kernel / "ordma.ko")}
         env |= {"ORDMA_TEST_DIR": str(self.dir), "ORDMA_TEST_LIB": str(GUEST / "lib.sh")}
-        return subprocess.Popen(
-            [str(word) for word in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env, cwd=self.dir
-        )
+        argv = [str(word) for word in argv]
+        pipe = subprocess.PIPE
+        self.runs.append(subprocess.Popen(argv, stdout=pipe, stderr=subprocess.STDOUT, text=True, env=env, cwd=self.dir))
+        return self.runs[-1]
 
     def wait_for(self, name, run, seconds):
         """Until the guest made that file in the scenario's directory."""
@@ -124,7 +129,7 @@ class Report:
 def names(script):
     """The checks that a guest script will report."""
     text = (GUEST / script).read_text()
-    return re.findall(r"^\s*check (\w+)", text, re.M)
+    return re.findall(r"^\s*check[ (](\w+)\)?$", text, re.M)
 
 
 def stop_on_missing():
