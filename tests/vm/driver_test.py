@@ -42,7 +42,7 @@ def dead(report):
     allow = ROOT / "tests" / "vm" / "dmesg-dead.txt"
     with Rig() as rig:
         run = rig.start(script("dead.sh"), timeout=300, vm_args=["--dmesg-allow", allow])
-        report.add(rig.wait_for("kill-me", run, 200), "dead/traffic")
+        report.add(rig.wait_for("kill-me", run, 1200), "dead/traffic")
         rig.kill()
         report.collect("dead", run, names("dead.sh"))
 
