@@ -36,6 +36,14 @@ static struct ordma_wqe *begin(struct ibv_qp_ex *ibqp, uint8_t op, uint32_t imm)
 	return w;
 }
 
+/* A setter needs a builder before it; without one the whole section fails. */
+static bool open_wqe(struct ordma_qp *qp)
+{
+	if (!qp->wr.err && !qp->wr.wqe)
+		fail(qp, EINVAL);
+	return !qp->wr.err;
+}
+
 static void set_remote(struct ordma_wqe *w, uint64_t addr, uint32_t rkey)
 {
 	if (!w)
@@ -108,7 +116,7 @@ static void set_sge_list(struct ibv_qp_ex *ibqp, size_t num, const struct ibv_sg
 	struct ordma_wqe *w = qp->wr.wqe;
 	uint32_t length;
 
-	if (qp->wr.err)
+	if (!open_wqe(qp))
 		return;
 	if (num > qp->sq.max_sge || (is_atomic(w) && (num != 1 || list[0].length != 8)) ||
 	    ordma_write_sges((uint8_t *)w + data_offset(qp, w), list, num, &length)) {
@@ -133,7 +141,7 @@ static void set_inline_data_list(struct ibv_qp_ex *ibqp, size_t num, const struc
 	uint32_t sum = 0;
 	size_t i;
 
-	if (qp->wr.err)
+	if (!open_wqe(qp))
 		return;
 	if (is_atomic(w) || ORDMA_GET(w, WQE_OPCODE) == ORDMA_WQE_OP_READ) {
 		fail(qp, EINVAL);
@@ -162,7 +170,7 @@ static void set_ud_addr(struct ibv_qp_ex *ibqp, struct ibv_ah *ah, uint32_t qpn,
 {
 	struct ordma_qp *qp = to_oqp_ex(ibqp);
 
-	if (!qp->wr.err)
+	if (open_wqe(qp))
 		ordma_write_av(qp->wr.wqe, &to_oah(ah)->av, qpn, qkey);
 }
 

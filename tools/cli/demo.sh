@@ -15,6 +15,11 @@ engine=twin
 
 say() { printf '%s\n' "$*" >&2; }
 
+# Pingpongs and perftest meet on TCP port 18515; 0A is LISTEN.
+server_listens() {
+	cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -Eq ':4853 [0-9A-F]+:0000 0A '
+}
+
 # Both ends of one test; stdout is the client's. Natively ordma starts them, in a guest we do.
 both_ends() {
 	if [ -z "${inside:-}" ]; then
@@ -25,7 +30,7 @@ both_ends() {
 	shift
 	timeout "$limit" "$tool" -d ordma0 "$@" >/dev/null &
 	server=$!
-	sleep 1
+	until server_listens || ! kill -0 "$server" 2>/dev/null; do sleep 0.1; done
 	timeout "$limit" "$tool" -d ordma1 "$@" localhost
 	status=$?
 	wait "$server" || [ $status -ne 0 ] || status=1
@@ -128,13 +133,14 @@ native() {
 vm() {
 	local log
 	log=$(mktemp)
-	timeout 400 "$ordma" vm -q --smp 2 --timeout 380 -- "$here/demo.sh" --inside | tee "$log"
+	# One VM at a time on a machine: the outer limits leave room for waiting.
+	timeout 900 "$ordma" vm -q --timeout 300 -- "$here/demo.sh" --inside | tee "$log"
 	[ "${PIPESTATUS[0]}" -eq 0 ] || failed=1
 	mapfile -t rows < <(grep -a '^ordma0-1 ' "$log")
 	rm -f "$log"
 	engine=vm
 	local out status
-	out=$(timeout 200 "$ordma" vm -q --guests 2 --timeout 180 -- rping -s -a 198.18.0.1 -C 100 -V \
+	out=$(timeout 900 "$ordma" vm -q --guests 2 --timeout 180 -- rping -s -a 198.18.0.1 -C 100 -V \
 		-- sh -c 'sleep 2; exec rping -c -a 198.18.0.1 -C 100 -V' 2>&1)
 	status=$?
 	if [ $status -eq 0 ]; then
