@@ -13,7 +13,7 @@ rping -s -a 198.18.0.1 >/tmp/rping.out 2>&1 &
 rping=$!
 ibv_asyncwatch -d ordma0 >/tmp/watch 2>&1 &
 watcher=$!
-until_true 100 grep -q '#bytes' /tmp/client.out
+until_true 200 sh -c '[ $(cat /sys/class/infiniband/ordma1/ports/1/hw_counters/tx_packets) -gt 100 ]'
 until_true 100 grep -q 'async event FD' /tmp/watch
 : >"$ORDMA_TEST_DIR/kill-me"
 

@@ -13,7 +13,8 @@ traffic() {
 	until_true 100 listening 18515
 	ib_write_bw -d ordma1 -x 1 -D 100 -F 127.0.0.1 >/tmp/client.out 2>&1 &
 	client=$!
-	until_true 100 grep -q '#bytes' /tmp/client.out
+	moving=$(counter ordma1 tx_packets)
+	until_true 200 sh -c "[ \$(cat /sys/class/infiniband/ordma1/ports/1/hw_counters/tx_packets) -gt $((moving + 100)) ]"
 }
 
 base=$(resources ordma0)
