@@ -30,6 +30,18 @@ std::vector<std::vector<std::string>> split(int argc, char** argv) {
   return parts;
 }
 
+// One command may have "--" words of its own.
+Command join(const std::vector<Command>& parts) {
+  Command all;
+  for (const Command& part : parts) {
+    if (&part != &parts.front()) {
+      all.emplace_back("--");
+    }
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
 void add_net_options(CLI::App* app, NetOptions& o) {
   app->add_option("--net", o.name, "network to join or start")->capture_default_str();
   app->add_option("--nics", o.nics, "NICs of a network that is started")->check(CLI::Range(1, 16))->capture_default_str();
@@ -53,12 +65,15 @@ int dispatch(const CLI::App& app, Options& o, std::vector<Command> commands) {
   const auto command = [&](std::size_t i) { return i < commands.size() ? commands[i] : Command{}; };
   const std::string verb = app.get_subcommands().front()->get_name();
   if (verb == "run") {
-    return run_command(o.net, command(0));
+    return run_command(o.net, join(commands));
   }
   if (verb == "pair") {
     return run_pair(o.net, command(0), command(1));
   }
   if (verb == "vm") {
+    if (o.vm.guests == 1 && !commands.empty()) {
+      commands = std::vector<Command>(1, join(commands));
+    }
     return run_vm(o.net, o.vm, commands);
   }
   if (verb == "up") {
