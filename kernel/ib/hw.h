@@ -276,8 +276,8 @@ static inline void ordma_sge_set(void *wqe, u32 off, u64 addr, u32 len, u32 lkey
 {
 	struct ordma_sge *sge = wqe + off;
 
-	sge->w[0] = cpu_to_le64(addr);
-	sge->w[1] = cpu_to_le64(ORDMA_FIELD(SGE_LENGTH, len) | ORDMA_FIELD(SGE_LKEY, lkey));
+	sge->w[ORDMA_SGE_ADDR_W] = cpu_to_le64(addr);
+	sge->w[ORDMA_SGE_LENGTH_W] = cpu_to_le64(ORDMA_FIELD(SGE_LENGTH, len) | ORDMA_FIELD(SGE_LKEY, lkey));
 }
 
 /* netdev.c */

@@ -63,8 +63,8 @@ static bool ordma_rx_refill_one(struct ordma_netdev *on)
 		return false;
 	}
 	rqe = ordma_kwq_slot(&on->rq, on->rq.pi);
-	rqe->w[0] = 0;
-	rqe->w[1] = cpu_to_le64(ORDMA_FIELD(RQE_NUM_SGE, 1) | ORDMA_FIELD(RQE_INDEX, on->rq.pi));
+	rqe->w[ORDMA_RQE_WR_ID_W] = 0;
+	rqe->w[ORDMA_RQE_INDEX_W] = cpu_to_le64(ORDMA_FIELD(RQE_NUM_SGE, 1) | ORDMA_FIELD(RQE_INDEX, on->rq.pi));
 	ordma_sge_set(rqe, ORDMA_RQE_DATA_OFF, frame->dma, frame->len, ORDMA_RESERVED_LKEY);
 	on->rq.pi = ordma_index_add(on->rq.pi, 1);
 	return true;
@@ -149,9 +149,9 @@ static netdev_tx_t ordma_start_xmit(struct sk_buff *skb, struct net_device *netd
 	frame->skb = skb;
 	wqe = ordma_kwq_slot(&on->sq, on->sq.pi);
 	memset(wqe, 0, sizeof(*wqe));
-	wqe->w[0] = cpu_to_le64(ORDMA_FIELD(WQE_OPCODE, ORDMA_WQE_OP_ETH) | ORDMA_FIELD(WQE_SIGNALED, 1) |
+	wqe->w[ORDMA_WQE_OPCODE_W] = cpu_to_le64(ORDMA_FIELD(WQE_OPCODE, ORDMA_WQE_OP_ETH) | ORDMA_FIELD(WQE_SIGNALED, 1) |
 				ORDMA_FIELD(WQE_NUM_SGE, 1) | ORDMA_FIELD(WQE_INDEX, on->sq.pi));
-	wqe->w[1] = cpu_to_le64(ORDMA_FIELD(WQE_LENGTH, skb->len));
+	wqe->w[ORDMA_WQE_LENGTH_W] = cpu_to_le64(ORDMA_FIELD(WQE_LENGTH, skb->len));
 	ordma_sge_set(wqe, ORDMA_WQE_DATA_OFF, frame->dma, skb->len, ORDMA_RESERVED_LKEY);
 	on->sq.pi = ordma_index_add(on->sq.pi, 1);
 	ordma_ring(on->dev, on->sq.db, ordma_db_word(ORDMA_DB_KIND_SQ, on->hwqp.qp.qpn, on->sq.pi));

@@ -35,7 +35,7 @@ static u32 ordma_wqe_remote(struct ordma_ibqp *qp, struct ordma_wqe *wqe, const 
 		qkey = ud_wr(wr)->remote_qkey;
 		if (qkey & ORDMA_QKEY_OWN)
 			qkey = READ_ONCE(qp->hwqp.qp.attr.qkey);
-		av = (struct ordma_av *)&wqe->w[2];
+		av = (struct ordma_av *)&wqe->w[ORDMA_WQE_REMOTE_ADDR_W];
 		*av = to_oah(ud_wr(wr)->ah)->av;
 		ORDMA_SET(av, AV_DEST_QPN, ud_wr(wr)->remote_qpn);
 		ORDMA_SET(av, AV_QKEY, qkey);
@@ -45,23 +45,23 @@ static u32 ordma_wqe_remote(struct ordma_ibqp *qp, struct ordma_wqe *wqe, const 
 	case IB_WR_RDMA_WRITE:
 	case IB_WR_RDMA_WRITE_WITH_IMM:
 	case IB_WR_RDMA_READ:
-		wqe->w[2] = cpu_to_le64(rdma_wr(wr)->remote_addr);
-		wqe->w[3] = cpu_to_le64(ORDMA_FIELD(WQE_RKEY, rdma_wr(wr)->rkey));
+		wqe->w[ORDMA_WQE_REMOTE_ADDR_W] = cpu_to_le64(rdma_wr(wr)->remote_addr);
+		wqe->w[ORDMA_WQE_RKEY_W] = cpu_to_le64(ORDMA_FIELD(WQE_RKEY, rdma_wr(wr)->rkey));
 		return ORDMA_WQE_DATA_OFF;
 	case IB_WR_ATOMIC_CMP_AND_SWP:
-		wqe->w[2] = cpu_to_le64(atomic_wr(wr)->remote_addr);
-		wqe->w[3] = cpu_to_le64(ORDMA_FIELD(WQE_RKEY, atomic_wr(wr)->rkey));
-		wqe->w[4] = cpu_to_le64(atomic_wr(wr)->swap);
-		wqe->w[5] = cpu_to_le64(atomic_wr(wr)->compare_add);
+		wqe->w[ORDMA_WQE_REMOTE_ADDR_W] = cpu_to_le64(atomic_wr(wr)->remote_addr);
+		wqe->w[ORDMA_WQE_RKEY_W] = cpu_to_le64(ORDMA_FIELD(WQE_RKEY, atomic_wr(wr)->rkey));
+		wqe->w[ORDMA_WQE_SWAP_ADD_W] = cpu_to_le64(atomic_wr(wr)->swap);
+		wqe->w[ORDMA_WQE_COMPARE_W] = cpu_to_le64(atomic_wr(wr)->compare_add);
 		return ORDMA_WQE_ATOMIC_DATA_OFF;
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
-		wqe->w[2] = cpu_to_le64(atomic_wr(wr)->remote_addr);
-		wqe->w[3] = cpu_to_le64(ORDMA_FIELD(WQE_RKEY, atomic_wr(wr)->rkey));
-		wqe->w[4] = cpu_to_le64(atomic_wr(wr)->compare_add);
+		wqe->w[ORDMA_WQE_REMOTE_ADDR_W] = cpu_to_le64(atomic_wr(wr)->remote_addr);
+		wqe->w[ORDMA_WQE_RKEY_W] = cpu_to_le64(ORDMA_FIELD(WQE_RKEY, atomic_wr(wr)->rkey));
+		wqe->w[ORDMA_WQE_SWAP_ADD_W] = cpu_to_le64(atomic_wr(wr)->compare_add);
 		return ORDMA_WQE_ATOMIC_DATA_OFF;
 	default:
-		wqe->w[2] = 0;
-		wqe->w[3] = 0;
+		wqe->w[ORDMA_WQE_REMOTE_ADDR_W] = 0;
+		wqe->w[ORDMA_WQE_RKEY_W] = 0;
 		return ORDMA_WQE_DATA_OFF;
 	}
 }
@@ -144,8 +144,8 @@ static int ordma_post_one(struct ordma_ibqp *qp, const struct ib_send_wr *wr)
 	       ORDMA_FIELD(WQE_INLINE, !!(wr->send_flags & IB_SEND_INLINE)) |
 	       ORDMA_FIELD(WQE_NUM_SGE, wr->send_flags & IB_SEND_INLINE ? 0 : wr->num_sge) |
 	       ORDMA_FIELD(WQE_INDEX, qp->sq.pi);
-	wqe->w[0] = cpu_to_le64(head);
-	wqe->w[1] = cpu_to_le64(ORDMA_FIELD(WQE_LENGTH, len) | ORDMA_FIELD(WQE_IMM, ordma_wqe_imm(wr)));
+	wqe->w[ORDMA_WQE_OPCODE_W] = cpu_to_le64(head);
+	wqe->w[ORDMA_WQE_LENGTH_W] = cpu_to_le64(ORDMA_FIELD(WQE_LENGTH, len) | ORDMA_FIELD(WQE_IMM, ordma_wqe_imm(wr)));
 	ordma_wqe_data(wqe, ordma_wqe_remote(qp, wqe, wr), wr);
 	WRITE_ONCE(qp->sq.pi, ordma_index_add(qp->sq.pi, 1));
 	return 0;
@@ -188,8 +188,8 @@ static int ordma_rqe_fill(struct ordma_kwq *wq, const struct ib_recv_wr *wr, u32
 
 	if (wr->num_sge < 0 || wr->num_sge > max_sge)
 		return -EINVAL;
-	rqe->w[0] = cpu_to_le64(wr->wr_id);
-	rqe->w[1] = cpu_to_le64(ORDMA_FIELD(RQE_NUM_SGE, wr->num_sge) | ORDMA_FIELD(RQE_INDEX, wq->pi));
+	rqe->w[ORDMA_RQE_WR_ID_W] = cpu_to_le64(wr->wr_id);
+	rqe->w[ORDMA_RQE_INDEX_W] = cpu_to_le64(ORDMA_FIELD(RQE_NUM_SGE, wr->num_sge) | ORDMA_FIELD(RQE_INDEX, wq->pi));
 	for (i = 0; i < wr->num_sge; i++)
 		ordma_sge_set(rqe, ORDMA_RQE_DATA_OFF + i * ORDMA_SGE_BYTES, wr->sg_list[i].addr,
 			      wr->sg_list[i].length, wr->sg_list[i].lkey);

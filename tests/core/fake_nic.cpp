@@ -201,7 +201,7 @@ void FakeNic::raw_event(const std::uint64_t (&words)[3]) {
   const auto log = regs[ORDMA_REG_EQ_LOG];
   auto& slot = ring[eq_pi & ((1u << log) - 1)];
   for (int i = 0; i < 3; ++i) slot.w[i] = words[i];
-  slot.w[3] = !((eq_pi >> log) & 1);
+  slot.w[ORDMA_EVENT_PHASE_W] = !((eq_pi >> log) & 1);
   eq_pi = (eq_pi + 1) & kIndexMask;
 }
 

@@ -363,9 +363,9 @@ TEST_CASE("encoder of the GID table") {
   check_reserved(cmd, "cmd_gid");
   e.valid = false;
   ordma_cmd_gid_set(&cmd, 63, &e);
-  CHECK(cmd.w[1] == 0);
-  CHECK(cmd.w[2] == 0);
-  CHECK(cmd.w[4] == 0);
+  CHECK(cmd.w[ORDMA_CMD_GID_VALID_W] == 0);
+  CHECK(cmd.w[ORDMA_CMD_GID_GID_OFF / 8] == 0);
+  CHECK(cmd.w[ORDMA_CMD_GID_MAC_W] == 0);
 
   std::uint8_t back[6];
   ordma_mac_from_u64(ordma_mac_to_u64(mac), back);
