@@ -100,8 +100,9 @@ void save(const Options& o, const Json& result) {
   }
 }
 
-Json run(const Options& o) {
-  Json result = {{"schema", 1}, {"labels", labels_of(o)}, {"machine", machine_facts()}, {"how", kHow}};
+// Fills `result` as it goes: what was measured before a failure is kept.
+void run(const Options& o, Json& result) {
+  result = {{"schema", 1}, {"labels", labels_of(o)}, {"machine", machine_facts()}, {"how", kHow}};
   if (!o.no_baseline) {
     const CopyResult copies = measure_copies(o.timing);
     result["copies"] = json_of(copies);
@@ -139,7 +140,6 @@ Json run(const Options& o) {
       show("bandwidth", bench.bandwidth(op_of(op), size));
     }
   }
-  return result;
 }
 
 }  // namespace
@@ -164,11 +164,20 @@ int main(int argc, char** argv) {
   app.add_option("--json", o.json, "write the result to this file");
   CLI11_PARSE(app, argc, argv);
   o.timing.slice = std::chrono::milliseconds(o.slice_ms);
+  ordma::bench::Json result;
+  int status = 0;
   try {
-    ordma::bench::save(o, ordma::bench::run(o));
+    ordma::bench::run(o, result);
   } catch (const std::exception& e) {
     std::cerr << "ordma-bench: " << e.what() << '\n';
-    return 1;
+    result["failed"] = e.what();
+    status = 1;
   }
-  return ordma::test::destroy_failures() == 0 ? 0 : 1;
+  try {
+    ordma::bench::save(o, result);
+  } catch (const std::exception& e) {
+    std::cerr << "ordma-bench: " << e.what() << '\n';
+    status = 1;
+  }
+  return ordma::test::destroy_failures() == 0 ? status : 1;
 }

@@ -24,8 +24,9 @@ def load(directory):
     found = {}
     for name in RUNS:
         path = directory / f"{name}.json"
-        if path.exists():
-            found[name] = json.loads(path.read_text())
+        run = json.loads(path.read_text()) if path.exists() else {}
+        if "config" in run:  # else it failed before it measured anything
+            found[name] = run
     return found
 
 
@@ -113,6 +114,7 @@ def conditions(runs):
             f"- {RUNS[name]}: {machine['date']}, commit {run['labels'].get('commit')}, {machine['kernel']}, "
             f"{machine['cores']} x {machine['cpu']}, load before {load}, path MTU {config['path_mtu']}, "
             f"{config['repeats']} slices of {config['slice_ms']} ms, payload verified: {verified}"
+            + (f", INCOMPLETE: {run['failed']}" if "failed" in run else "")
         )
     return out
 
