@@ -56,6 +56,8 @@ module ordma_cmd (
   output logic gid_we_o,
   output logic [ordma_pkg::GidLog-1:0] gid_addr_o,
   output ordma_pkg::gid_t gid_o,
+  input logic [(1<<ordma_pkg::GidLog)-1:0] gid_valid_i,
+  input logic [(1<<ordma_pkg::GidLog)-1:0] gid_v4_i,
 
   output logic acq_valid_o,
   output logic [ordma_pkg::QpLog-1:0] qp_o,
@@ -114,8 +116,11 @@ module ordma_cmd (
   ordma_pkg::qp_rq_t up_rq, rq_q;
   logic write_q, kick_q, wake_q, cqs_exist, sgid_ok;
 
-  // A small copy of the GID table's nature: the path check of QP_MODIFY needs it.
-  logic [(1<<ordma_pkg::GidLog)-1:0] gid_valid_q, gid_v4_q;
+  // A datagram QP has no path MTU: the port's counts. It is put into the image that is kept.
+  logic [4:0] port_mtu_log;
+  logic [1023:0] image_raw;
+  ordma_hw_pkg::qpc_t image_in;
+  logic datagram;
 
   assign head = cmd_q;
   assign page = cmd_q;
@@ -124,7 +129,14 @@ module ordma_cmd (
   assign qp = cmd_q;
   assign gid = cmd_q;
   assign out = cmd_q;
-  assign image = {1024'd0, image_q};
+  assign image_in = {1024'd0, image_q};
+  assign datagram = image_in.type_ == ordma_hw_pkg::QpTypeUd || image_in.type_ == ordma_hw_pkg::QpTypeGsi;
+  assign port_mtu_log = max_mtu_i[12] ? 5'd12 : max_mtu_i[11] ? 5'd11 : max_mtu_i[10] ? 5'd10 : max_mtu_i[9] ? 5'd9 : 5'd8;
+  always_comb begin
+    image_raw = image_q;
+    if (datagram && image_in.mtu_log == '0) image_raw[ordma_hw_pkg::QpcMtuLogLsb +: 5] = port_mtu_log;
+  end
+  assign image = {1024'd0, image_raw};
   assign busy_o = (state_q != Idle && state_q != Dead) || (!halt_i && (ci_q != cmd_pi_i || rci_q != rcmd_pi_i));
   assign is_qp = head.opcode == ordma_hw_pkg::CmdOpQpCreate || head.opcode == ordma_hw_pkg::CmdOpQpModify;
   assign is_destroy = head.opcode == ordma_hw_pkg::CmdOpQpDestroy || head.opcode == ordma_hw_pkg::CmdOpMrDestroy
@@ -155,8 +167,8 @@ module ordma_cmd (
   assign cqs_exist = image.scqn[23:ordma_pkg::CqLog] == '0 && cq_exists_i[image.scqn[ordma_pkg::CqLog-1:0]]
                   && image.rcqn[23:ordma_pkg::CqLog] == '0 && cq_exists_i[image.rcqn[ordma_pkg::CqLog-1:0]];
   assign sgid_ok = image.sgid_index[7:ordma_pkg::GidLog] == '0
-      && gid_valid_q[image.sgid_index[ordma_pkg::GidLog-1:0]]
-      && gid_v4_q[image.sgid_index[ordma_pkg::GidLog-1:0]]
+      && gid_valid_i[image.sgid_index[ordma_pkg::GidLog-1:0]]
+      && gid_v4_i[image.sgid_index[ordma_pkg::GidLog-1:0]]
          == (image_dgid[79:0] == '0 && image_dgid[95:80] == 16'hffff);
 
   ordma_qp_update u_update (
@@ -221,7 +233,7 @@ module ordma_cmd (
     acq_valid_o = state_q == Lock;
     qp_o = head.number[ordma_pkg::QpLog-1:0];
     rel_o = '0;
-    rel_attr_o = image_q;
+    rel_attr_o = image_raw;
     if (state_q == Unlock) begin
       rel_o.valid = 1'b1;
       rel_o.we_ctl = write_q;
@@ -377,8 +389,6 @@ module ordma_cmd (
       write_q <= 1'b0;
       kick_q <= 1'b0;
       wake_q <= 1'b0;
-      gid_valid_q <= '0;
-      gid_v4_q <= '0;
       fatal_reason_o <= '0;
       cnt_rewind_o <= 1'b0;
     end else begin
@@ -421,10 +431,6 @@ module ordma_cmd (
               ordma_hw_pkg::CmdOpMrCreate: mrs_q[mr_index_o] <= 1'b1;
               ordma_hw_pkg::CmdOpMrDestroy: state_q <= MrRead;
               ordma_hw_pkg::CmdOpCqCreate, ordma_hw_pkg::CmdOpCqDestroy: state_q <= Cq;
-              ordma_hw_pkg::CmdOpGidSet: begin
-                gid_valid_q[gid_addr_o] <= gid.valid;
-                gid_v4_q[gid_addr_o] <= gid.ipv4;
-              end
               ordma_hw_pkg::CmdOpCounters: state_q <= Counters;
               ordma_hw_pkg::CmdOpQpCreate, ordma_hw_pkg::CmdOpQpModify: state_q <= Image;
               ordma_hw_pkg::CmdOpQpDestroy, ordma_hw_pkg::CmdOpQpQuery: begin

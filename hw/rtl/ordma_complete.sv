@@ -70,7 +70,7 @@ module ordma_complete #(
   logic [23:0] acked_past, msg_psns, pkts24;
   logic [31:0] pkts;
   logic [63:0] silent, addr_q, wr_id_q;
-  logic outstanding, failing_here, in_err, sends_state;
+  logic outstanding, failing_here, in_err, in_sqe, sends_state;
   ordma_hw_pkg::cqe_t cqe;
   logic [7:0] wc_op;
   logic [23:0] fail_sq;
@@ -80,6 +80,7 @@ module ordma_complete #(
   assign qp_o = qp_q;
   assign outstanding = sq_q.log_acked != sq_q.log_sent;
   assign in_err = ctl_q.state == ordma_hw_pkg::QpStateErr[3:0];
+  assign in_sqe = ctl_q.state == ordma_hw_pkg::QpStateSqe[3:0];
   assign sends_state = ctl_q.state == ordma_hw_pkg::QpStateRts[3:0] || ctl_q.state == ordma_hw_pkg::QpStateSqd[3:0];
   assign acked_past = sq_q.una_psn - sq_q.head_last;
   assign failing_here = sq_q.fail_valid && (sq_q.fail_at_una || sq_q.fail_log == sq_q.log_acked);
@@ -251,7 +252,7 @@ module ordma_complete #(
             state_q <= Fence;
           end else if (outstanding && acked_past != '0 && !acked_past[23]) begin
             state_q <= sq_q.head_signaled ? Success : Advance;
-          end else if (!in_err && failing_here) begin
+          end else if (!in_err && !in_sqe && failing_here) begin
             // A failure by PSN blames the message that holds it, or the first that was never sent.
             state_q <= (outstanding || sq_q.sq_ci != sq_pi_q) ? Failure : Errored;
           end
@@ -289,12 +290,15 @@ module ordma_complete #(
         end
         Failure: if (post_done_i) begin
           sq_q.sq_ci <= fail_sq + 24'd1;
+          sq_q.cur_sq <= fail_sq + 24'd1;
+          sq_q.cur_pkt <= '0;
           state_q <= Errored;
         end
         // QP_FAIL knows what it did; only an error found here is reported.
         Errored: if (ctl_q.error_told || sq_q.fail_at_una || ev_ready_i) begin
           ctl_q.error_told <= ctl_q.error_told || !sq_q.fail_at_una;
-          ctl_q.state <= ordma_hw_pkg::QpStateErr[3:0];
+          // An unreliable QP loses its send side alone.
+          ctl_q.state <= (attr.type_ == ordma_hw_pkg::QpTypeRc) ? ordma_hw_pkg::QpStateErr[3:0] : ordma_hw_pkg::QpStateSqe[3:0];
           sq_q.fail_valid <= 1'b0;
           sq_q.evt_valid <= 1'b0;
           state_q <= Flush;
@@ -302,7 +306,7 @@ module ordma_complete #(
         Freeze: if (!sq_q.evt_valid || ev_ready_i) begin
           sq_q.evt_valid <= 1'b0;
           state_q <= Release;
-          if (in_err) state_q <= Flush;
+          if (in_err || in_sqe) state_q <= Flush;
           else if (ctl_q.state == ordma_hw_pkg::QpStateSqd[3:0] && !outstanding && !ctl_q.drained) state_q <= Drained;
         end
         // In ERR nothing is outstanding any more: what was sent is flushed like what was not.
@@ -318,15 +322,17 @@ module ordma_complete #(
           sq_q.rd_count <= '0;
           sq_q.rd_issued <= '0;
           sq_q.rd_psns <= '0;
-          rq_q.in_msg <= 1'b0;
+          if (in_err) rq_q.in_msg <= 1'b0;
           state_q <= Release;
           if (posts_q >= QUANTUM[5:0]) again_q <= 1'b1;
           else if (sq_q.sq_ci != sq_pi_q) state_q <= FlushSq;
-          else if (rq_q.rqe_active) state_q <= RqePost;
-          else if (!attr.has_srq && attr.rq_stride_log != '0 && rq_q.ci != rq_pi_q) state_q <= FlushRq;
+          else if (in_err && rq_q.rqe_active) state_q <= RqePost;
+          else if (in_err && !attr.has_srq && attr.rq_stride_log != '0 && rq_q.ci != rq_pi_q) state_q <= FlushRq;
         end
         FlushSq: if (post_done_i) begin
           sq_q.sq_ci <= sq_q.sq_ci + 24'd1;
+          sq_q.cur_sq <= sq_q.sq_ci + 24'd1;
+          sq_q.cur_pkt <= '0;
           posts_q <= posts_q + 6'd1;
           state_q <= Flush;
         end

@@ -8,11 +8,12 @@ module ordma_cq (
   input logic rst_ni,
   input logic [63:0] time_i,
 
-  // Posts: 0 receive engine, 1 completer. Held until done, one cycle.
-  input logic [1:0] post_valid_i,
+  // Posts: 0 responder, 1 completer, 2 requester (unreliable QPs). Held until done, one cycle.
+  input logic [2:0] post_valid_i,
   input ordma_pkg::cq_post_t post0_i,
   input ordma_pkg::cq_post_t post1_i,
-  output logic [1:0] post_done_o,
+  input ordma_pkg::cq_post_t post2_i,
+  output logic [2:0] post_done_o,
   output logic overflow_o,
 
   // Command processor: create (cfg.valid) or destroy, accepted between two posts.
@@ -70,7 +71,7 @@ module ordma_cq (
   ordma_hw_pkg::db_t arm;
   logic is_owed_q, owed_pick, owed_any, owed_pop, defer;
   logic [L-1:0] owed_idx;
-  logic is_arm_q, which_q, overflow_q, looked_q;
+  logic is_arm_q, overflow_q, looked_q;
   logic arm_pick, arm_any, arm_pop;
   ordma_pkg::cq_post_t post;
   ordma_hw_pkg::cqe_t cqe;
@@ -79,11 +80,23 @@ module ordma_cq (
   logic [23:0] used, slot, unseen, special_ahead;
   logic full;
   logic [63:0] addr_q;
+  logic [1:0] which_q, post_pick;
+  logic post_any, post_take;
 
   assign busy_o = state_q != Idle || arm_any || (owed_any && !ev_crowded_i);
   assign defer = state_q == Fire && ev_crowded_i;
   assign exists_o = valid_q;
-  assign post = which_q ? post1_i : post0_i;
+  assign post_take = state_q == Idle && !cfg_valid_i && post_any;
+  ordma_arb #(.N(3), .W(2)) u_posts (
+    .clk_i, .rst_ni, .req_i(post_valid_i), .accept_i(post_take), .valid_o(post_any), .index_o(post_pick)
+  );
+  always_comb begin
+    case (which_q)
+      2'd0: post = post0_i;
+      2'd1: post = post1_i;
+      default: post = post2_i;
+    endcase
+  end
   assign size = 25'd1 << cfg_q.log;
   assign used = dyn_q.pi - dyn_q.ci;
   assign full = {1'b0, used} >= size;
@@ -117,7 +130,7 @@ module ordma_cq (
     .re_i(state_q == Load), .raddr_i(cq_q), .rdata_o(dyn_r)
   );
 
-  assign post_done_o = (state_q == Done && !is_arm_q && !is_owed_q) ? {which_q, !which_q} : 2'b00;
+  assign post_done_o = (state_q == Done && !is_arm_q && !is_owed_q) ? 3'd1 << which_q : 3'd0;
   assign overflow_o = overflow_q;
   assign cnt_overflow_o = state_q == Over && ev_ready_i;
 
@@ -165,7 +178,7 @@ module ordma_cq (
       dyn_q <= '0;
       is_arm_q <= 1'b0;
       is_owed_q <= 1'b0;
-      which_q <= 1'b0;
+      which_q <= '0;
       overflow_q <= 1'b0;
       looked_q <= 1'b0;
       addr_q <= '0;
@@ -177,10 +190,8 @@ module ordma_cq (
           if (cfg_valid_i) begin
             valid_q[cfg_i.cqn[L-1:0]] <= cfg_i.valid;
           end else if (post_valid_i != '0) begin
-            // The loser is next: its request stays up and which_q alternates.
-            which_q <= (post_valid_i == 2'b11) ? !which_q : post_valid_i[1];
-            cq_q <= ((post_valid_i == 2'b11) ? !which_q : post_valid_i[1]) ? post1_i.cqn[L-1:0]
-                                                                            : post0_i.cqn[L-1:0];
+            which_q <= post_pick;
+            cq_q <= (post_pick == 2'd0) ? post0_i.cqn[L-1:0] : (post_pick == 2'd1) ? post1_i.cqn[L-1:0] : post2_i.cqn[L-1:0];
             is_arm_q <= 1'b0;
             is_owed_q <= 1'b0;
             state_q <= Load;

@@ -229,7 +229,8 @@ module ordma_frame (
             state_q <= Drop;
           end
         end
-        Build: if (hdr_done) state_q <= Head;
+        // Without a source address there is no packet.
+        Build: if (hdr_done) state_q <= gid_i.valid ? Head : (d_q.pay_len != '0) ? Drop : Idle;
         Head: begin
           fill_q <= (hdr_len > 7'd64) ? hdr_len - 7'd64 : hdr_len;
           state_q <= (d_q.pay_len != '0) ? Pay : Pad;

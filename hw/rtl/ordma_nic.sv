@@ -161,9 +161,14 @@ module ordma_nic #(
   logic gid_we;
   logic [ordma_pkg::GidLog-1:0] gid_waddr, gid_tx_addr, gid_rx_addr, gid_req_addr, gid_rsp_addr;
   ordma_pkg::gid_t gid_w, gid_tx, gid_rx;
+  logic gid_match, gid_local;
+  logic [(1<<ordma_pkg::GidLog)-1:0] gid_valid, gid_v4;
+  ordma_pkg::rx_desc_t rx_desc;
   ordma_gid_table u_gid (
     .clk_i, .rst_ni(rst_n), .we_i(gid_we), .waddr_i(gid_waddr), .wdata_i(gid_w),
-    .tx_addr_i(gid_tx_addr), .tx_gid_o(gid_tx), .rx_addr_i(gid_rx_addr), .rx_gid_o(gid_rx)
+    .tx_addr_i(gid_tx_addr), .tx_gid_o(gid_tx), .rx_addr_i(gid_rx_addr), .rx_gid_o(gid_rx),
+    .match_i(gid_match), .match_gid_i(rx_desc.dgid), .match_vlan_i(rx_desc.has_vlan), .match_id_i(rx_desc.vlan), .match_o(gid_local),
+    .valid_o(gid_valid), .ipv4_o(gid_v4)
   );
 
   logic [ordma_pkg::NumQpClient-1:0] acq, gnt, rel_ready;
@@ -231,7 +236,7 @@ module ordma_nic #(
     .dbqp_o(dbqp), .dbcq_we_o(dbcq_we), .dbcq_o(dbcq), .mr_we_o(mr_we), .mr_o(mr_w), .mr_valid_o(mr_valid[2]),
     .mr_index_o(mr_cmd_idx), .mr_ready_i(mr_ready[2]), .mr_rsp_valid_i(mr_rsp_valid[2]), .mr_rsp_i(mr_rsp),
     .cq_valid_o(cqc_valid), .cq_o(cqc), .cq_ready_i(cqc_ready), .cq_exists_i(cq_exists),
-    .gid_we_o(gid_we), .gid_addr_o(gid_waddr), .gid_o(gid_w),
+    .gid_we_o(gid_we), .gid_addr_o(gid_waddr), .gid_o(gid_w), .gid_valid_i(gid_valid), .gid_v4_i(gid_v4),
     .acq_valid_o(acq[ordma_pkg::QpCmd]), .qp_o(qp_cmd), .gnt_i(gnt[ordma_pkg::QpCmd]), .ctx_i(ctx), .rel_o(rel_cmd),
     .rel_attr_o(rel_attr), .rel_ready_i(rel_ready[ordma_pkg::QpCmd]), .kick_o(cmd_kick), .wake_o(cmd_wake),
     .quiesce_o(quiesce), .quiesced_i(quiesced), .flush_o(list_flush), .cnt_addr_o(cnt_addr), .cnt_data_i(cnt_data),
@@ -242,21 +247,22 @@ module ordma_nic #(
   assign max_mtu = (port_mtu_i >= 32'd4192) ? 13'd4096 : (port_mtu_i < 32'd352) ? 13'd256 : port_mtu_i[12:0] - 13'd96;
 
   logic req_busy, rx_busy, cpl_busy, cq_busy, packed_pulse;
-  logic [15:0] gather_in_q, gather_out_q;
+  logic [15:0] req_in_q, req_out_q, res_in_q, res_out_q;
+  logic [1:0] packed_by;
   logic rsp_busy, res_busy;
   ordma_quiesce #(.N(6)) u_quiesce (
     .clk_i, .rst_ni(rst_n), .valid_i(quiesce), .done_o(quiesced), .busy_i({res_busy, rsp_busy, cq_busy, cpl_busy, rx_busy, req_busy}),
-    .gather_in_i(gather_in_q), .gather_out_i(gather_out_q), .eg_enq_i(eg_enq), .eg_out_i(eg_out)
+    .req_in_i(req_in_q), .req_out_i(req_out_q), .res_in_i(res_in_q), .res_out_i(res_out_q), .eg_enq_i(eg_enq), .eg_out_i(eg_out)
   );
 
   // ---------------------------------------------------------------- completion queues
-  logic [1:0] post_valid, post_done;
-  ordma_pkg::cq_post_t post_rx, post_cpl;
+  logic [2:0] post_valid, post_done;
+  ordma_pkg::cq_post_t post_rx, post_cpl, post_req;
   logic post_overflow, cnt_overflow, cqxl_valid, cqxl_done;
   ordma_pkg::xl_req_t cqxl_req;
   ordma_pkg::xl_rsp_t cqxl_rsp;
   ordma_cq u_cq (
-    .clk_i, .rst_ni(rst_n), .time_i, .post_valid_i(post_valid), .post0_i(post_rx), .post1_i(post_cpl),
+    .clk_i, .rst_ni(rst_n), .time_i, .post_valid_i(post_valid), .post0_i(post_rx), .post1_i(post_cpl), .post2_i(post_req),
     .post_done_o(post_done), .overflow_o(post_overflow), .cfg_valid_i(cqc_valid), .cfg_i(cqc), .cfg_ready_o(cqc_ready),
     .exists_o(cq_exists), .arm_we_i(arm_we), .arm_cq_i(arm_cq), .arm_i(arm),
     .xl_valid_o(cqxl_valid), .xl_req_o(cqxl_req), .xl_done_i(cqxl_done), .xl_rsp_i(cqxl_rsp),
@@ -325,7 +331,8 @@ module ordma_nic #(
     .op_we_o(op_we), .op_waddr_o(op_waddr), .op_o(op_w), .op_re_o(op_re0), .op_raddr_o(op_raddr0), .op_i(op_r0),
     .chunk_push_o(ch_push), .chunk_o(ch), .chunk_commit_o(ch_commit), .chunk_abort_o(ch_abort), .chunk_full_i(ch_full),
     .inl_push_o(inl_push), .inl_o(inl), .inl_full_i(inl_full), .desc_push_o(d_push), .desc_o(d), .desc_full_i(d_full),
-    .cnt_resent_o(cnt_resent), .busy_o(req_busy)
+    .gather_in_i(req_in_q), .gather_out_i(req_out_q), .post_valid_o(post_valid[2]), .post_o(post_req), .post_done_i(post_done[2]),
+    .post_overflow_i(post_overflow), .gid_valid_i(gid_valid), .gid_v4_i(gid_v4), .cnt_resent_o(cnt_resent), .busy_o(req_busy)
   );
   ordma_xlate u_req_xlate (
     .clk_i, .rst_ni(rst_n), .valid_i(rqxl_valid), .req_i(rqxl_req), .done_o(rqxl_done), .rsp_o(rqxl_rsp),
@@ -368,7 +375,7 @@ module ordma_nic #(
     .clk_i, .rst_ni(rst_n), .desc_valid_i({!a_empty, !d_empty}), .desc0_i(d_r), .desc1_i(a_r), .desc_pop_o(mx_d_pop),
     .chunk_valid_i({!rc_empty, !ch_empty}), .chunk0_i(ch_r), .chunk1_i(rc_r), .chunk_pop_o(mx_c_pop),
     .desc_push_o(mx_push), .desc_o(mx), .desc_full_i(mx_full), .chunk_valid_o(mx_ch_valid), .chunk_o(mx_ch),
-    .chunk_pop_i(mx_ch_pop), .busy_o(mx_busy)
+    .chunk_pop_i(mx_ch_pop), .packed_i(packed_pulse), .packed_o(packed_by), .busy_o(mx_busy)
   );
   assign d_pop = mx_d_pop[0];
   assign ch_pop = mx_c_pop[0];
@@ -389,11 +396,15 @@ module ordma_nic #(
   );
   always_ff @(posedge clk_i or negedge rst_n) begin
     if (!rst_n) begin
-      gather_in_q <= '0;
-      gather_out_q <= '0;
+      req_in_q <= '0;
+      req_out_q <= '0;
+      res_in_q <= '0;
+      res_out_q <= '0;
     end else begin
-      gather_in_q <= gather_in_q + {15'd0, d_push && d.pay_len != '0} + {15'd0, r_push && r.pay_len != '0};
-      if (packed_pulse) gather_out_q <= gather_out_q + 1'b1;
+      if (d_push && d.pay_len != '0) req_in_q <= req_in_q + 1'b1;
+      if (r_push && r.pay_len != '0) res_in_q <= res_in_q + 1'b1;
+      if (packed_by[0]) req_out_q <= req_out_q + 1'b1;
+      if (packed_by[1]) res_out_q <= res_out_q + 1'b1;
     end
   end
 
@@ -435,7 +446,6 @@ module ordma_nic #(
   logic rd_desc_valid, rd_desc_pop, ring_re, parse_busy, cnt_malformed, cnt_icrc, cnt_other;
   logic [ordma_pkg::RxBufLog-1:0] ring_addr;
   logic [511:0] ring_data;
-  ordma_pkg::rx_desc_t rx_desc;
   ordma_rx_parse u_parse (
     .clk_i, .rst_ni(rst_n), .i_valid_i(rx_valid_i && !rx_lost), .i_ready_o(parse_ready), .i_data_i(rx_data_i), .i_count_i(rx_count_i),
     .i_last_i(rx_last_i), .desc_valid_o(rd_desc_valid), .desc_o(rx_desc), .desc_pop_i(rd_desc_pop),
@@ -464,7 +474,7 @@ module ordma_nic #(
   ordma_pkg::rs_ack_t rs_ack;
   ordma_responder u_responder (
     .clk_i, .rst_ni(rst_n), .halt_i(halt), .desc_valid_i(rd_desc_valid && !rx_is_rsp), .desc_i(rx_desc), .desc_pop_o(rq_pop),
-    .gid_addr_o(gid_req_addr), .gid_i(gid_rx), .acq_valid_o(acq[ordma_pkg::QpRx]), .qp_o(qp_rx), .gnt_i(gnt[ordma_pkg::QpRx]),
+    .gid_addr_o(gid_req_addr), .gid_i(gid_rx), .match_o(gid_match), .local_i(gid_local), .acq_valid_o(acq[ordma_pkg::QpRx]), .qp_o(qp_rx), .gnt_i(gnt[ordma_pkg::QpRx]),
     .ctx_i(ctx), .rel_o(rel_rx), .rel_ready_i(rel_ready[ordma_pkg::QpRx]), .kick_o(rx_kick), .respond_o(rx_respond),
     .xl_valid_o(rxxl_valid), .xl_req_o(rxxl_req), .xl_done_i(rxxl_done), .xl_rsp_i(rxxl_rsp),
     .rd_valid_o(rd_valid[ordma_pkg::RdRx]), .rd_req_o(rq_rx), .rd_ready_i(rd_ready[ordma_pkg::RdRx]),

@@ -13,6 +13,12 @@ module ordma_packetise (
   input logic [ordma_pkg::LenW-1:0] pay_len_i,
   output ordma_pkg::tx_desc_t desc_o
 );
+  logic is_ud;
+  logic [511:0] raw;
+  ordma_hw_pkg::av_t av;
+  logic [31:0] qkey, mixed;
+  logic [15:0] sport, flow;
+  logic [23:0] dest;
   logic is_write, is_send, has_imm, has_inv;
   logic [4:0] base;
   logic is_read, is_swap, is_add;
@@ -31,6 +37,17 @@ module ordma_packetise (
   // Immediate data are four raw bytes: the first on the wire is the lowest in memory.
   assign imm = {wqe_i.imm[7:0], wqe_i.imm[15:8], wqe_i.imm[23:16], wqe_i.imm[31:24]};
   assign ieth = wqe_i.imm;
+
+  // A flow whose owner named no source port gets one from its two QPNs.
+  assign is_ud = attr_i.type_ == ordma_hw_pkg::QpTypeUd || attr_i.type_ == ordma_hw_pkg::QpTypeGsi;
+  assign raw = wqe_i;
+  assign av = raw[511:128];
+  assign dest = is_ud ? av.dest_qpn : attr_i.dest_qpn;
+  assign sport = is_ud ? av.sport : attr_i.sport;
+  assign mixed = ({8'd0, attr_i.qpn} * 32'h9e3779b1) ^ ({8'd0, dest} * 32'h85ebca77);
+  assign flow = (sport != '0) ? sport : {2'b11, mixed[29:16]};
+  // A privileged Q_Key from a user queue means the QP's own.
+  assign qkey = (av.qkey[31] && attr_i.uctx != ordma_hw_pkg::KernelUctx[15:0]) ? attr_i.qkey : av.qkey;
 
   // Within an operation the opcodes are FIRST, MIDDLE, LAST, LAST_IMM, ONLY, ONLY_IMM.
   always_comb begin
@@ -59,8 +76,20 @@ module ordma_packetise (
       desc_o.hop_limit = attr_i.hop_limit;
       desc_o.tclass = attr_i.tclass;
       desc_o.flow_label = attr_i.flow_label;
-      desc_o.sport = attr_i.sport;
-      if (is_read) begin
+      desc_o.sport = flow;
+      if (is_ud) begin
+        desc_o.opcode = has_imm ? ordma_hw_pkg::RoceOpUdSendOnlyImm : ordma_hw_pkg::RoceOpUdSendOnly;
+        desc_o.dest_qpn = av.dest_qpn;
+        desc_o.ack_req = 1'b0;
+        desc_o.gid = av.sgid_index[ordma_pkg::GidLog-1:0];
+        desc_o.dmac = av.dmac;
+        desc_o.dgid = av.dgid;
+        desc_o.hop_limit = av.hop_limit;
+        desc_o.tclass = av.tclass;
+        desc_o.flow_label = av.flow_label;
+        desc_o.ext = {qkey, 8'd0, attr_i.qpn, has_imm ? imm : 32'd0, 128'd0};
+        desc_o.ext_len = has_imm ? 5'd12 : 5'd8;
+      end else if (is_read) begin
         desc_o.opcode = ordma_hw_pkg::RoceOpRcReadReq;
         desc_o.ext = {reth, 96'd0};
         desc_o.ext_len = 5'd16;

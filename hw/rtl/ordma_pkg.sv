@@ -315,6 +315,8 @@ package ordma_pkg;
     logic ack_req;
     logic [23:0] psn;
     logic ipv4;
+    logic has_vlan;
+    logic [11:0] vlan;
     logic [7:0] tclass;
     logic [127:0] sgid;
     logic [127:0] dgid;
@@ -325,10 +327,11 @@ package ordma_pkg;
     logic [6:0] pay_off;    // byte offset of the payload in the frame
     logic [RxBufLog-1:0] beats;  // beats of the frame
   } rx_desc_t;
-  localparam int unsigned RxDescW = 8+1+16+24+1+24+1+8+128+128+48+ExtW+LenW+2*RxBufLog+7;
+  localparam int unsigned RxDescW = 8+1+16+24+1+24+1+13+8+128+128+48+ExtW+LenW+2*RxBufLog+7;
 
   // Receive ring byte range -> one egress write.
   typedef struct packed {
+    logic grh;              // the first byte becomes the next_header of a GRH
     logic [RxBufLog+BeatLog-1:0] from;
     logic [63:0] addr;
     logic [LenW-1:0] len;

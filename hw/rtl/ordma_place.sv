@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 //
 // Moves a byte range of the receive ring into the egress as one write, shifted to lane 0.
-// Call protocol: valid_i and cmd_i are held until done_o. 3 cycles and one per beat.
+// Call protocol: valid_i and cmd_i are held until done_o. 3 cycles and two per beat.
 module ordma_place (
   input logic clk_i,
   input logic rst_ni,
@@ -34,6 +34,7 @@ module ordma_place (
     eg_o = '0;
     if (state_q == Out) begin
       data = (shift == '0) ? low_q : (low_q >> {shift, 3'd0}) | (high_q << {7'd64 - {1'b0, shift}, 3'd0});
+      if (cmd_i.grh && left_q == cmd_i.len) data[7:0] = 8'd27;
       eg_o.addr = cmd_i.addr;
       eg_o.len = cmd_i.len;
       eg_o.kind = ordma_pkg::KindPayload;

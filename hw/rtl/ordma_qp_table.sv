@@ -31,7 +31,7 @@ module ordma_qp_table (
   input logic [23:0] pi_i,
   input logic pi_clear_i,  // both indices of pi_qp_i, together with the reset of the QP
 
-  // QPs in ERR: a doorbell there wakes the completer.
+  // QPs in ERR or SQE: a doorbell there wakes the completer.
   output logic [(1<<ordma_pkg::QpLog)-1:0] err_o,
 
   // Deadline of the QP that was just released.
@@ -181,7 +181,8 @@ module ordma_qp_table (
         held_q[rel_index] <= 1'b0;
         if (rel.we_ctl) begin
           valid_q[rel.qp] <= rel.ctl.valid;
-          err_o[rel.qp] <= rel.ctl.valid && rel.ctl.state == ordma_hw_pkg::QpStateErr[3:0];
+          err_o[rel.qp] <= rel.ctl.valid && (rel.ctl.state == ordma_hw_pkg::QpStateErr[3:0]
+                                                || rel.ctl.state == ordma_hw_pkg::QpStateSqe[3:0]);
         end
       end
     end

@@ -27,7 +27,7 @@ module ordma_qp_update (
   ordma_hw_pkg::cmd_silence_t silence;
   ordma_hw_pkg::qpc_t old;
   logic [3:0] from, to;
-  logic shape_ok, path_ok, allowed, same, exists, sends, gsi;
+  logic shape_ok, path_ok, allowed, same, exists, sends, gsi, rc, datagram, old_rc;
   logic [23:0] index_diff, psn_diff, span, in_log;
   logic stale, rewind_ok;
   localparam logic [7:0] RemoteAtomic = ordma_hw_pkg::AccessRemoteAtomic;
@@ -43,6 +43,9 @@ module ordma_qp_update (
   assign to = qp.state[3:0];
   assign exists = ctx_i.ctl.valid && old.qpn == head.number[23:0] && head.number[31:24] == '0;
   assign sends = from == ordma_hw_pkg::QpStateRts[3:0] || from == ordma_hw_pkg::QpStateSqd[3:0];
+  assign old_rc = old.type_ == ordma_hw_pkg::QpTypeRc;
+  assign rc = image_i.type_ == ordma_hw_pkg::QpTypeRc;
+  assign datagram = image_i.type_ == ordma_hw_pkg::QpTypeUd || image_i.type_ == ordma_hw_pkg::QpTypeGsi;
   assign gsi = head.number == ordma_hw_pkg::GsiQpn;
 
   // The image alone: rings, log, numbers.
@@ -59,15 +62,18 @@ module ordma_qp_update (
               || ({3'd0, image_i.rq_stride_log} >= ordma_hw_pkg::RqStrideLogMin[6:0]
                   && {3'd0, image_i.rq_stride_log} <= ordma_hw_pkg::RqStrideLogMax[6:0]
                   && {2'd0, image_i.rq_log} <= ordma_pkg::MaxWrLog[6:0] && image_i.rq_level != 2'd3))
-          && image_i.log_addr != '0 && image_i.log_addr[3:0] == '0 && image_i.log_log <= 5'd15 && !gsi;
+          && (!rc || (image_i.log_addr != '0 && image_i.log_addr[3:0] == '0 && image_i.log_log <= 5'd15))
+          && image_i.type_ >= ordma_hw_pkg::QpTypeGsi && image_i.type_ <= ordma_hw_pkg::QpTypeUd
+          && gsi == (image_i.type_ == ordma_hw_pkg::QpTypeGsi)
+          && (!gsi || image_i.uctx == ordma_hw_pkg::KernelUctx[15:0]);
     end
   end
   assign limit = ctx_i.sq.rd_first + ctx_i.sq.rd_recv;
   assign fail_beyond = fail.psn - limit;
   assign path_ok = image_i.max_rd_atomic <= (8'd1 << ordma_pkg::RdLog) && image_i.max_dest_rd_atomic <= (8'd1 << ordma_pkg::RdLog)
                 && (image_i.max_dest_rd_atomic == '0 || (image_i.access & RemoteAtomic) == '0
-                    || (image_i.atomic_addr != '0 && image_i.atomic_addr[3:0] == '0))
-                && image_i.mtu_log >= 5'd8 && image_i.mtu_log <= 5'd12 && sgid_ok_i
+                    || !rc || (image_i.atomic_addr != '0 && image_i.atomic_addr[3:0] == '0))
+                && image_i.mtu_log >= 5'd8 && image_i.mtu_log <= 5'd12 && (sgid_ok_i || datagram)
                 && (13'd1 << image_i.mtu_log) <= max_mtu_i;
   assign same = image_i.type_ == old.type_ && image_i.uctx == old.uctx && image_i.pd == old.pd
       && image_i.scqn == old.scqn && image_i.rcqn == old.rcqn && image_i.sq_addr == old.sq_addr
@@ -82,7 +88,8 @@ module ordma_qp_update (
       ordma_hw_pkg::QpStateReset[3:0], ordma_hw_pkg::QpStateErr[3:0]: allowed = 1'b1;
       ordma_hw_pkg::QpStateInit[3:0]: allowed = from == ordma_hw_pkg::QpStateReset[3:0] || from == to;
       ordma_hw_pkg::QpStateRtr[3:0]: allowed = from == ordma_hw_pkg::QpStateInit[3:0];
-      ordma_hw_pkg::QpStateRts[3:0]: allowed = from == ordma_hw_pkg::QpStateRtr[3:0] || sends;
+      ordma_hw_pkg::QpStateRts[3:0]: allowed = from == ordma_hw_pkg::QpStateRtr[3:0] || sends
+                                                    || (from == ordma_hw_pkg::QpStateSqe[3:0] && !rc);
       ordma_hw_pkg::QpStateSqd[3:0]: allowed = sends;
       default: allowed = 1'b0;
     endcase
@@ -116,7 +123,7 @@ module ordma_qp_update (
             status_o = ordma_hw_pkg::CmdStatusBadParam;
           end else if (ctx_i.ctl.valid) begin
             status_o = ordma_hw_pkg::CmdStatusExists;
-          end else if (image_i.type_ != ordma_hw_pkg::QpTypeRc || image_i.has_srq) begin
+          end else if (image_i.has_srq || image_i.type_ == ordma_hw_pkg::QpTypeEth) begin
             status_o = ordma_hw_pkg::CmdStatusUnsupported;
           end else if (!shape_ok) begin
             status_o = ordma_hw_pkg::CmdStatusBadParam;
@@ -146,6 +153,7 @@ module ordma_qp_update (
             kick_o = to == ordma_hw_pkg::QpStateErr[3:0] || to == ordma_hw_pkg::QpStateSqd[3:0];
             wake_o = to == ordma_hw_pkg::QpStateRts[3:0];
             if (to == ordma_hw_pkg::QpStateRts[3:0]) ctl_o.drained = 1'b0;
+            if (from == ordma_hw_pkg::QpStateSqe[3:0]) ctl_o.error_told = 1'b0;
             if (to == ordma_hw_pkg::QpStateErr[3:0]) begin
               sq_o.evt_valid = 1'b0;
               rq_o.rs_count = '0;
@@ -189,7 +197,7 @@ module ordma_qp_update (
           end
         end
         ordma_hw_pkg::CmdOpQpQuery: if (!exists) status_o = ordma_hw_pkg::CmdStatusNoObject;
-        ordma_hw_pkg::CmdOpQpRewind: if (exists && sends && rewind_ok) begin
+        ordma_hw_pkg::CmdOpQpRewind: if (exists && old_rc && sends && rewind_ok) begin
           write_o = 1'b1;
           rewound_o = 1'b1;
           wake_o = 1'b1;
@@ -213,7 +221,7 @@ module ordma_qp_update (
             sq_o.evt_code = ctx_i.sq.late_syn;
           end
         end
-        ordma_hw_pkg::CmdOpQpFail: if (exists && sends) begin
+        ordma_hw_pkg::CmdOpQpFail: if (exists && old_rc && sends) begin
           write_o = 1'b1;
           kick_o = 1'b1;
           // Never past a READ whose response is missing.

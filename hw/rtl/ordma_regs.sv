@@ -44,7 +44,7 @@ module ordma_regs #(
   output logic [63:0] reset_echo_o,
   output logic busy_o
 );
-  localparam logic [31:0] Caps = ordma_hw_pkg::CapRc | ordma_hw_pkg::CapRead | ordma_hw_pkg::CapAtomic | ordma_hw_pkg::CapIpv6;
+  localparam logic [31:0] Caps = ordma_hw_pkg::CapRc | ordma_hw_pkg::CapUc | ordma_hw_pkg::CapUd | ordma_hw_pkg::CapRead | ordma_hw_pkg::CapAtomic | ordma_hw_pkg::CapIpv6;
   localparam logic [31:0] BuildNumber = 32'd1;
   typedef enum logic [1:0] { Run, Drain, Clear, Echo } state_e;
   state_e state_q;

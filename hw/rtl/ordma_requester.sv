@@ -65,13 +65,23 @@ module ordma_requester #(
   output logic desc_push_o,
   output ordma_pkg::tx_desc_t desc_o,
   input logic desc_full_i,
+
+  // Unreliable QPs complete here, when the payload of the message was fetched.
+  input logic [15:0] gather_in_i,
+  input logic [15:0] gather_out_i,
+  output logic post_valid_o,
+  output ordma_pkg::cq_post_t post_o,
+  input logic post_done_i,
+  input logic post_overflow_i,
+  input logic [(1<<ordma_pkg::GidLog)-1:0] gid_valid_i,
+  input logic [(1<<ordma_pkg::GidLog)-1:0] gid_v4_i,
   output logic cnt_resent_o,
   output logic busy_o
 );
   localparam logic [7:0] LocalWrite = ordma_hw_pkg::AccessLocalWrite;
   typedef enum logic [5:0] {
     Idle, Acquire, Begin, Scan, ScanWait, ScanTake, Cursor, Fence, LogRead, LogWait, LogCheck, WqeXlate, WqeRead, WqeWait, Check, Sum, Probe,
-    Gate, Log, Packet, Size, Walk, Segment, Piece, Inline, InlineEnd, Commit, Next, Fail, Release
+    Gate, Log, Packet, Size, Walk, Segment, Piece, Inline, InlineEnd, Commit, Fetched, Post, Next, Fail, Release
   } state_e;
   state_e state_q;
 
@@ -112,6 +122,12 @@ module ordma_requester #(
   logic [2:0] inl_q;
   logic [8:0] inl_end;
   logic [23:0] next_psn, new_high, in_flight;
+  logic is_rc, is_uc, is_ud, av_ok, over_q;
+  logic [127:0] av_dgid;
+  logic [15:0] gather_left;
+  ordma_hw_pkg::av_t av;
+  logic [511:0] wqe_raw;
+  ordma_hw_pkg::cqe_t cqe;
   logic is_nop, is_read, is_atomic, is_op, known_op;
   logic [ordma_pkg::RdLog:0] scan_q, max_ops;
   logic [23:0] psns, psns_left, scan_ahead, outstanding;
@@ -131,6 +147,15 @@ module ordma_requester #(
   assign in_flight = outstanding - sq_q.rd_psns;
   assign next_psn = sq_q.next_psn + psns_left;
   assign inl_end = off_q[8:0] + pkt_q[8:0] - 9'd1;
+  assign is_rc = attr.type_ == ordma_hw_pkg::QpTypeRc;
+  assign is_uc = attr.type_ == ordma_hw_pkg::QpTypeUc;
+  assign is_ud = attr.type_ == ordma_hw_pkg::QpTypeUd || attr.type_ == ordma_hw_pkg::QpTypeGsi;
+  assign wqe_raw = wqe_mem[0];
+  assign av = wqe_raw[511:128];
+  assign av_dgid = av.dgid;
+  assign av_ok = av.sgid_index[7:ordma_pkg::GidLog] == '0 && gid_valid_i[av.sgid_index[ordma_pkg::GidLog-1:0]]
+      && gid_v4_i[av.sgid_index[ordma_pkg::GidLog-1:0]] == (av_dgid[79:0] == '0 && av_dgid[95:80] == 16'hffff);
+  assign gather_left = fence_q - gather_out_i;
   assign is_read = wqe.opcode == ordma_hw_pkg::WqeOpRead;
   assign is_atomic = wqe.opcode == ordma_hw_pkg::WqeOpCmpSwap || wqe.opcode == ordma_hw_pkg::WqeOpFetchAdd;
   assign is_op = is_read || is_atomic;
@@ -167,7 +192,7 @@ module ordma_requester #(
 
   // SGEs lie 16 bytes apart behind the fixed part.
   assign unit = units + sge_q;
-  assign units = is_atomic ? 5'd3 : 5'd2;
+  assign units = is_ud ? 5'd4 : is_atomic ? 5'd3 : 5'd2;
   assign max_sge = (5'd1 << (attr.sq_stride_log[3:0] - 4'd4)) - units;
   always_comb begin
     sge_beat = '0;
@@ -204,6 +229,7 @@ module ordma_requester #(
     if (state_q == Release) begin
       rel_o.valid = 1'b1;
       rel_o.we_sq = 1'b1;
+      rel_o.we_ctl = over_q;
       rel_o.qp = qp_q;
       rel_o.ctl = ctl_q;
       rel_o.sq = sq_q;
@@ -244,7 +270,7 @@ module ordma_requester #(
 
   always_comb begin
     entry = '0;
-    eg_valid_o = state_q == Log && !resend;
+    eg_valid_o = state_q == Log && !resend && is_rc && ctl_q.valid;
     eg_o = '0;
     if (state_q == Log) begin
       entry.sq_index = sq_q.cur_sq;
@@ -281,7 +307,7 @@ module ordma_requester #(
     // Inline data start in the middle of a beat.
     inl_push_o = state_q == Inline && !inl_full_i;
     inl_o = '0;
-    if (state_q == Inline) inl_o = {wqe_mem[inl_q + 3'd1][255:0], wqe_mem[inl_q][511:256]};
+    if (state_q == Inline) inl_o = is_ud ? wqe_mem[inl_q + 3'd1] : {wqe_mem[inl_q + 3'd1][255:0], wqe_mem[inl_q][511:256]};
   end
 
   ordma_packetise u_packetise (
@@ -294,11 +320,26 @@ module ordma_requester #(
   always_comb begin
     sends = 1'b0;
     case (wqe.opcode)
-      ordma_hw_pkg::WqeOpSend, ordma_hw_pkg::WqeOpSendImm, ordma_hw_pkg::WqeOpSendInv,
-      ordma_hw_pkg::WqeOpWrite, ordma_hw_pkg::WqeOpWriteImm, ordma_hw_pkg::WqeOpRead, ordma_hw_pkg::WqeOpCmpSwap,
-      ordma_hw_pkg::WqeOpFetchAdd, ordma_hw_pkg::WqeOpNop: sends = 1'b1;
+      ordma_hw_pkg::WqeOpSend, ordma_hw_pkg::WqeOpSendImm, ordma_hw_pkg::WqeOpNop: sends = 1'b1;
+      ordma_hw_pkg::WqeOpWrite, ordma_hw_pkg::WqeOpWriteImm: sends = is_rc || is_uc;
+      ordma_hw_pkg::WqeOpSendInv, ordma_hw_pkg::WqeOpRead, ordma_hw_pkg::WqeOpCmpSwap,
+      ordma_hw_pkg::WqeOpFetchAdd: sends = is_rc;
       default: ;
     endcase
+  end
+
+  always_comb begin
+    cqe = '0;
+    post_o = '0;
+    post_valid_o = state_q == Post && wqe.signaled;
+    if (post_valid_o) begin
+      cqe.qpn = attr.qpn;
+      cqe.opcode = (wqe.opcode == ordma_hw_pkg::WqeOpWrite || wqe.opcode == ordma_hw_pkg::WqeOpWriteImm)
+          ? ordma_hw_pkg::WcOpRdmaWrite : ordma_hw_pkg::WcOpSend;
+      cqe.wqe_index = sq_q.cur_sq[15:0];
+      post_o.cqn = attr.scqn;
+      post_o.cqe = cqe;
+    end
   end
 
   always_ff @(posedge clk_i) begin
@@ -332,6 +373,7 @@ module ordma_requester #(
       walked_q <= 1'b0;
       inl_q <= '0;
       scan_q <= '0;
+      over_q <= 1'b0;
     end else begin
       case (state_q)
         Idle: if (sched_pop_o) begin
@@ -339,6 +381,7 @@ module ordma_requester #(
           sent_q <= '0;
           again_q <= 1'b0;
           kick_q <= 1'b0;
+          over_q <= 1'b0;
           state_q <= Acquire;
         end
         Acquire: if (gnt_i) begin
@@ -391,7 +434,8 @@ module ordma_requester #(
             sq_q.next_psn <= sq_q.una_psn;
             sq_q.rd_issued <= '0;
             sq_q.rd_psns <= '0;
-          end else if (!resend && (sq_q.cur_sq == pi_q || ctl_q.state == ordma_hw_pkg::QpStateSqd[3:0] || log_full)) begin
+          end else if (!resend && (sq_q.cur_sq == pi_q || (ctl_q.state == ordma_hw_pkg::QpStateSqd[3:0] && (is_rc || sq_q.cur_pkt == '0))
+                                   || (is_rc && log_full))) begin
             state_q <= Release;
           end else if (sent_q >= QUANTUM[4:0]) begin
             again_q <= 1'b1;
@@ -400,7 +444,7 @@ module ordma_requester #(
             fence_q <= eg_enq_i;
             state_q <= Fence;
           end else begin
-            sq_q.cur_pkt <= '0;
+            if (is_rc) sq_q.cur_pkt <= '0;  // UC goes on inside its message
             state_q <= WqeXlate;
           end
           if (behind[23]) state_q <= Cursor;
@@ -438,11 +482,14 @@ module ordma_requester #(
           skip_q <= '0;
           state_q <= wqe.inline_ || is_nop ? Gate : Sum;
           if (!sends || (is_op && wqe.inline_) || (is_atomic && (wqe.num_sge != 8'd1 || wqe.length != 32'd8)) || wqe.index != sq_q.cur_sq[15:0] || wqe.length > 32'h8000_0000
-              || (wqe.inline_ ? wqe.length > (32'd1 << attr.sq_stride_log) - ordma_hw_pkg::WqeDataOff
+              || (wqe.inline_ ? wqe.length > (32'd1 << attr.sq_stride_log) - (is_ud ? ordma_hw_pkg::WqeUdDataOff : ordma_hw_pkg::WqeDataOff)
                               : wqe.num_sge > {3'd0, max_sge})
               || (resend && (entry_q.checksum != checksum || entry_q.opcode != wqe.opcode
                              || entry_q.length != wqe.length || entry_q.kind != ordma_hw_pkg::LogKindWqe))
-              || (resend && sq_q.cur_pkt > pkts_last)) begin
+              || (resend && sq_q.cur_pkt > pkts_last) || (is_ud && !is_nop && !av_ok)) begin
+            state_q <= Fail;
+          end else if (is_ud && !is_nop && wqe.length > {19'd0, mtu}) begin
+            status_q <= ordma_hw_pkg::WcStatusLocLenErr;
             state_q <= Fail;
           end
         end
@@ -473,12 +520,12 @@ module ordma_requester #(
         // half of the PSN space. Whoever changes that wakes this QP.
         Gate: begin
           state_q <= Log;
-          if (!is_nop && ((wqe.fence && sq_q.rd_issued != '0) || (is_op && sq_q.rd_issued >= max_ops)
+          if (is_rc && !is_nop && ((wqe.fence && sq_q.rd_issued != '0) || (is_op && sq_q.rd_issued >= max_ops)
                           || outstanding + psns > 24'h80_0000)) begin
             state_q <= Release;
           end
         end
-        Log: if (resend) begin
+        Log: if (resend || !is_rc) begin
           state_q <= is_nop ? Next : Packet;
         end else if (eg_ready_i) begin
           sq_q.log_sent <= sq_q.log_sent + 24'd1;
@@ -487,7 +534,7 @@ module ordma_requester #(
           state_q <= is_nop ? Next : Packet;
         end
         // A closed window: the acknowledgement that opens it wakes this QP.
-        Packet: if (in_flight >= IN_FLIGHT[23:0]) begin
+        Packet: if (is_rc && in_flight >= IN_FLIGHT[23:0]) begin
           state_q <= Release;
         end else begin
           off_q <= {8'd0, sq_q.cur_pkt} << attr.mtu_log;
@@ -543,6 +590,7 @@ module ordma_requester #(
         InlineEnd: if (!chunk_full_i) state_q <= Commit;
         Commit: if (!desc_full_i) begin
           sq_q.next_psn <= next_psn;
+          if (!is_rc) sq_q.una_psn <= next_psn;
           if (new_high != '0 && !new_high[23]) sq_q.high_psn <= next_psn;
           sent_q <= sent_q + 1'b1;
           if (is_op) begin
@@ -565,7 +613,23 @@ module ordma_requester #(
             end
           end
         end
-        Next: begin
+        // Sent is complete, but the buffer is the user's again only when it was read.
+        Fetched: if (gather_left == '0 || gather_left[15]) state_q <= Post;
+        Post: if (post_done_i || !wqe.signaled) begin
+          sq_q.sq_ci <= sq_q.cur_sq + 24'd1;
+          if (post_done_i && post_overflow_i) begin
+            ctl_q.state <= ordma_hw_pkg::QpStateErr[3:0];
+            over_q <= 1'b1;
+            kick_q <= 1'b1;
+          end
+          sq_q.cur_sq <= sq_q.cur_sq + 24'd1;
+          sq_q.cur_pkt <= '0;
+          state_q <= (post_done_i && post_overflow_i) ? Release : Cursor;
+        end
+        Next: if (!is_rc) begin
+          fence_q <= gather_in_i;
+          state_q <= Fetched;
+        end else begin
           sq_q.cur_sq <= sq_q.cur_sq + 24'd1;
           sq_q.cur_log <= sq_q.cur_log + 24'd1;
           sq_q.cur_pkt <= '0;

@@ -14,6 +14,8 @@ module ordma_responder (
   output logic desc_pop_o,
   output logic [ordma_pkg::GidLog-1:0] gid_addr_o,
   input ordma_pkg::gid_t gid_i,
+  output logic match_o,
+  input logic local_i,
 
   output logic acq_valid_o,
   output logic [ordma_pkg::QpLog-1:0] qp_o,
@@ -70,7 +72,7 @@ module ordma_responder (
   localparam logic [7:0] LocalWrite = ordma_hw_pkg::AccessLocalWrite;
   typedef enum logic [4:0] {
     Idle, Acquire, Check, Established, Psn, Dup, Request, Take, Load, Seek, Segment, Place, Finish, Post, Answer,
-    Report, Error, Grant, Queue, AtomFence, AtomRead, AtomWait, AtomLog, AtomWrite, DupScan, DupWait, Release, Pop
+    Report, Error, Grant, Queue, Atomic, Release, Pop
   } state_e;
   state_e state_q;
 
@@ -87,7 +89,11 @@ module ordma_responder (
   // Decode of the opcode.
   logic [4:0] op;
   logic is_first, is_middle, is_last, is_only, is_send, is_write, is_read, is_atomic, has_imm, has_inv;
-  logic begins, ends, needs_rqe;
+  logic begins, ends, needs_rqe, is_ud, is_rc;
+  // UD: the network header goes in front of the payload, an IPv4 header at the end of its 40 bytes.
+  logic [1:0] part_q;
+  logic [6:0] l3_off;
+  logic [31:0] wqe_skip, wqe_need;
   ordma_hw_pkg::reth_t reth;
   ordma_hw_pkg::atomiceth_t ath;
   logic [31:0] imm_raw;
@@ -116,11 +122,9 @@ module ordma_responder (
   logic [23:0] ack_psn_q;
   ordma_hw_pkg::cqe_t cqe;
 
-  // Atomics.
-  logic [15:0] fence_q;
-  logic [63:0] old_q, slot_addr, fresh;
-  logic [ordma_pkg::RdLog:0] entries, scan_q, scan_end;
-  ordma_hw_pkg::atomic_result_t result, found;
+  logic atom_done, atom_fail, atom_rd_valid;
+  logic [63:0] atom_old, old_q;
+  ordma_pkg::rd_req_t atom_rd_req;
   logic [23:0] newer;
 
   assign attr = {1024'd0, attr_q};
@@ -131,10 +135,14 @@ module ordma_responder (
   assign acq_valid_o = state_q == Acquire;
 
   ordma_rx_check u_check (
-    .valid_i(state_q == Check), .desc_i, .attr_i(attr), .ctl_i(ctl_q), .gid_i,
+    .valid_i(state_q == Check), .desc_i, .attr_i(attr), .ctl_i(ctl_q), .gid_i, .local_i,
     .drop_o(drop), .counter_o(drop_counter), .response_o(response)
   );
 
+  assign match_o = state_q == Check;
+  assign is_ud = attr.type_ == ordma_hw_pkg::QpTypeUd || attr.type_ == ordma_hw_pkg::QpTypeGsi;
+  assign is_rc = attr.type_ == ordma_hw_pkg::QpTypeRc;
+  // UD is SEND_ONLY or SEND_ONLY_IMM under a prefix of its own: same low bits.
   assign op = desc_i.opcode[4:0];
   assign is_first = op == 5'h00 || op == 5'h06;
   assign is_middle = op == 5'h01 || op == 5'h07;
@@ -151,7 +159,10 @@ module ordma_responder (
   assign needs_rqe = is_send || (is_write && ends && has_imm);
   assign reth = desc_i.ext[223:96];
   assign ath = desc_i.ext;
-  assign imm_raw = (op == 5'h0b) ? desc_i.ext[95:64] : desc_i.ext[223:192];
+  assign l3_off = desc_i.pay_off - (desc_i.ipv4 ? 7'd40 : 7'd60) - (has_imm ? 7'd12 : 7'd8);
+  assign wqe_skip = is_ud ? (desc_i.ipv4 ? 32'd20 : 32'd0) : rq_q.placed;
+  assign wqe_need = {19'd0, desc_i.pay_len} + (is_ud ? (desc_i.ipv4 ? 32'd20 : 32'd40) : 32'd0);
+  assign imm_raw = is_ud ? desc_i.ext[159:128] : (op == 5'h0b) ? desc_i.ext[95:64] : desc_i.ext[223:192];
   assign mtu = 13'd1 << attr.mtu_log;
   assign psn_diff = desc_i.psn - rq_q.epsn;
   assign read_between = rq_q.read_psn - desc_i.psn;
@@ -185,8 +196,8 @@ module ordma_responder (
   ordma_recv_wqe u_wqe (
     .clk_i, .rst_ni, .qp_i(qp_o), .ring_addr_i(attr.rq_addr), .ring_level_i(attr.rq_level),
     .ring_page_log_i(attr.rq_page_log), .ring_log_i(attr.rq_log), .stride_log_i(attr.rq_stride_log), .index_i(rq_q.ci),
-    .take_i(state_q == Take), .load_i(state_q == Load), .seek_i(state_q == Seek), .skip_i(rq_q.placed),
-    .need_i({19'd0, desc_i.pay_len}), .done_o(wqe_done), .bad_o(wqe_bad), .fits_o(wqe_fits), .wr_id_o(wr_id),
+    .take_i(state_q == Take), .load_i(state_q == Load), .seek_i(state_q == Seek), .skip_i(wqe_skip),
+    .need_i(wqe_need), .done_o(wqe_done), .bad_o(wqe_bad), .fits_o(wqe_fits), .wr_id_o(wr_id),
     .seg_valid_o(seg_valid), .seg_o(seg), .advance_i(state_q == Place && place_done_i && is_send), .advance_len_i(seg_q),
     .xl_valid_o(wqe_xl_valid), .xl_req_o(wqe_xl_req), .xl_done_i, .xl_rsp_i,
     .rd_valid_o(wqe_rd_valid), .rd_req_o(wqe_rd_req), .rd_ready_i, .rd_rsp_valid_i, .rd_rsp_data_i, .rd_rsp_last_i, .rd_rsp_err_i
@@ -221,53 +232,21 @@ module ordma_responder (
     end
     place_valid_o = state_q == Place;
     place_o = '0;
+    place_o.grh = part_q == 2'd1 && left_q == 13'd34;
     place_o.from = from_q;
     place_o.addr = addr_q;
     place_o.len = seg_q;
   end
 
-  // Result ring: a power of two of at least max_dest_rd_atomic entries.
-  always_comb begin
-    entries = {{ordma_pkg::RdLog{1'b0}}, 1'b1};
-    for (int unsigned i = 0; i < ordma_pkg::RdLog; i++) begin
-      if (attr.max_dest_rd_atomic[ordma_pkg::RdLog:0] > entries) entries = entries << 1;
-    end
-  end
-  assign scan_end = (rq_q.atomics < {{(24-ordma_pkg::RdLog-1){1'b0}}, entries}) ? rq_q.atomics[ordma_pkg::RdLog:0] : entries;
-  assign slot_addr = attr.atomic_addr
-      + {{(60-ordma_pkg::RdLog){1'b0}}, rq_q.atomics[ordma_pkg::RdLog-1:0] & (entries[ordma_pkg::RdLog-1:0] - 1'b1), 4'd0};
-  assign found = rd_rsp_data_i[127:0];
-  assign fresh = (op == ordma_hw_pkg::RoceOpRcFetchAdd[4:0]) ? old_q + ath.swap_add
-               : (old_q == ath.compare) ? ath.swap_add : old_q;
-  always_comb begin
-    rd_valid_o = wqe_rd_valid || state_q == AtomRead || state_q == DupScan;
-    rd_req_o = wqe_rd_req;
-    if (state_q == AtomRead) begin
-      rd_req_o.addr = addr_q;
-      rd_req_o.len = 13'd8;
-    end else if (state_q == DupScan) begin
-      rd_req_o.addr = attr.atomic_addr + {{(59-ordma_pkg::RdLog){1'b0}}, scan_q, 4'd0};
-      rd_req_o.len = 13'd16;
-    end
-    result = '0;
-    result.value = old_q;
-    result.psn = desc_i.psn;
-    result.valid = 1'b1;
-    eg_valid_o = state_q == AtomLog || state_q == AtomWrite;
-    eg_o = '0;
-    eg_o.last = 1'b1;
-    if (state_q == AtomLog) begin
-      eg_o.addr = slot_addr;
-      eg_o.len = 13'd16;
-      eg_o.kind = ordma_pkg::KindAtomic;
-      eg_o.data = {384'd0, result};
-    end else begin
-      eg_o.addr = addr_q;
-      eg_o.len = 13'd8;
-      eg_o.kind = ordma_pkg::KindPayload;
-      eg_o.data = {448'd0, fresh};
-    end
-  end
+  ordma_atomic u_atomic (
+    .clk_i, .rst_ni, .valid_i(state_q == Atomic), .replay_i(dup_q), .add_i(op == ordma_hw_pkg::RoceOpRcFetchAdd[4:0]),
+    .addr_i(addr_q), .operand_i(ath.swap_add), .compare_i(ath.compare), .psn_i(desc_i.psn), .ring_i(attr.atomic_addr),
+    .depth_i(attr.max_dest_rd_atomic), .written_i(rq_q.atomics), .done_o(atom_done), .fail_o(atom_fail), .old_o(atom_old),
+    .rd_valid_o(atom_rd_valid), .rd_req_o(atom_rd_req), .rd_ready_i, .rd_rsp_valid_i, .rd_rsp_data_i(rd_rsp_data_i[127:0]),
+    .rd_rsp_err_i, .eg_valid_o, .eg_o, .eg_ready_i, .eg_enq_i, .eg_out_i
+  );
+  assign rd_valid_o = wqe_rd_valid || atom_rd_valid;
+  assign rd_req_o = atom_rd_valid ? atom_rd_req : wqe_rd_req;
 
   // ---------------------------------------------------------------- answers
   assign newer = ack_psn_q - rq_q.rs_ack_psn;
@@ -323,7 +302,16 @@ module ordma_responder (
       if (status_q == ordma_hw_pkg::WcStatusSuccess) begin
         if (is_write) cqe.opcode = ordma_hw_pkg::WcOpRecvRdmaWithImm;
         cqe.sl = {5'd0, desc_i.tclass[7:5]};
-        cqe.byte_len = rq_q.placed;
+        cqe.byte_len = is_ud ? {19'd0, desc_i.pay_len} + ordma_hw_pkg::GrhBytes : rq_q.placed;
+        if (is_ud) begin
+          cqe.src_qpn = desc_i.ext[183:160];
+          cqe.has_grh = 1'b1;
+          cqe.ipv4 = desc_i.ipv4;
+        end
+        if (attr.type_ == ordma_hw_pkg::QpTypeGsi) begin
+          cqe.smac = desc_i.smac;
+          cqe.vlan = desc_i.has_vlan ? {4'd0, desc_i.vlan} : 16'hffff;
+        end
         // Raw bytes: the first on the wire is the lowest in memory.
         if (has_imm) cqe.imm = {imm_raw[7:0], imm_raw[15:8], imm_raw[23:16], imm_raw[31:24]};
         cqe.has_imm = has_imm;
@@ -375,13 +363,12 @@ module ordma_responder (
       error_q <= 1'b0;
       fatal_q <= 1'b0;
       dup_q <= 1'b0;
+      part_q <= '0;
       syn_q <= '0;
       status_q <= '0;
       async_q <= '0;
       ack_psn_q <= '0;
-      fence_q <= '0;
       old_q <= '0;
-      scan_q <= '0;
       cnt_o <= '0;
     end else begin
       cnt_o <= '0;
@@ -396,6 +383,7 @@ module ordma_responder (
           error_q <= 1'b0;
           fatal_q <= 1'b0;
           dup_q <= 1'b0;
+          part_q <= '0;
           status_q <= ordma_hw_pkg::WcStatusSuccess;
           syn_q <= ordma_hw_pkg::AethSyndromeAck;
           ack_psn_q <= desc_i.psn;
@@ -422,7 +410,7 @@ module ordma_responder (
           end else begin
             cnt_o[ordma_hw_pkg::CounterRxPackets[5:0]] <= 1'b1;
             state_q <= response ? Release : Psn;
-            if (ctl_q.state == ordma_hw_pkg::QpStateRtr[3:0] && !ctl_q.est_told) state_q <= Established;
+            if (is_rc && ctl_q.state == ordma_hw_pkg::QpStateRtr[3:0] && !ctl_q.est_told) state_q <= Established;
           end
         end
         Established: if (ev_ready_i) begin
@@ -432,7 +420,18 @@ module ordma_responder (
         end
         Psn: begin
           state_q <= Request;
-          if (psn_diff[23]) begin
+          if (is_ud) begin
+            state_q <= rq_q.rqe_active ? Load : Take;
+            if (!rq_q.rqe_active && rq_q.ci == rq_pi_q) begin
+              cnt_o[ordma_hw_pkg::CounterOutOfBuffer[5:0]] <= 1'b1;
+              state_q <= Release;
+            end
+          end else if (!is_rc) begin
+            // UC: what was begun is lost with a gap; its receive WQE serves the next message.
+            if (psn_diff != '0) cnt_o[ordma_hw_pkg::CounterOutOfSequence[5:0]] <= 1'b1;
+            if (psn_diff != '0 || begins) rq_q.in_msg <= 1'b0;
+            rq_q.epsn <= desc_i.psn;
+          end else if (psn_diff[23]) begin
             cnt_o[ordma_hw_pkg::CounterDuplicateRequest[5:0]] <= 1'b1;
             state_q <= Dup;
           end else if (psn_diff != '0) begin
@@ -449,12 +448,10 @@ module ordma_responder (
         // response the peer may have lost. READ: do it again. Atomic: repeat the result.
         Dup: begin
           dup_q <= 1'b1;
-          scan_q <= '0;
-          fence_q <= eg_enq_i;
           if (is_read) begin
             state_q <= (full || !(rd_end[23] || rd_end == '0)) ? Release : Grant;
           end else if (is_atomic) begin
-            state_q <= (full || scan_end == '0) ? Release : AtomFence;
+            state_q <= full ? Release : Atomic;
           end else begin
             if (!(rq_q.has_read && read_between != '0 && !read_between[23])) ack_psn_q <= rq_q.epsn - 24'd1;
             we_rq_q <= 1'b1;
@@ -475,7 +472,11 @@ module ordma_responder (
           if (is_read) cnt_o[ordma_hw_pkg::CounterRxReadRequests[5:0]] <= 1'b1;
           if (is_atomic) cnt_o[ordma_hw_pkg::CounterRxAtomicRequests[5:0]] <= 1'b1;
           state_q <= (is_read || is_atomic) ? Grant : !needs_rqe ? Segment : rq_q.rqe_active ? Load : Take;
-          if (seq_bad || len_bad || denied || ((is_read || is_atomic) && full_new)) begin
+          if (!is_rc && (seq_bad || len_bad || denied)) begin
+            rq_q.epsn <= rq_q.epsn + 24'd1;
+            rq_q.in_msg <= 1'b0;
+            state_q <= Release;
+          end else if (seq_bad || len_bad || denied || ((is_read || is_atomic) && full_new)) begin
             syn_q <= ordma_hw_pkg::AethSyndromeNakInvReq;
             status_q <= ordma_hw_pkg::WcStatusRemInvReqErr;
             async_q <= ordma_hw_pkg::AsyncCodeReqErr;
@@ -492,9 +493,15 @@ module ordma_responder (
             rq_q <= rq_q;
             rq_q.nak_sent <= 1'b1;
             state_q <= Answer;
+            if (!is_rc) begin
+              rq_q.epsn <= rq_q.epsn + 24'd1;
+              rq_q.in_msg <= 1'b0;
+              state_q <= Release;
+            end
           end
         end
         Take: if (wqe_done) begin
+          we_rq_q <= 1'b1;
           state_q <= is_write ? Segment : Seek;
           rq_q.ci <= rq_q.ci + 24'd1;
           rq_q.rqe_active <= 1'b1;
@@ -510,6 +517,11 @@ module ordma_responder (
         // All of the packet fits, or none of it is placed.
         Seek: if (wqe_done) begin
           state_q <= Segment;
+          we_rq_q <= 1'b1;
+          if (is_ud) begin
+            left_q <= desc_i.ipv4 ? 13'd20 : 13'd6;
+            from_q <= {desc_i.beat, 6'd0} + {8'd0, l3_off};
+          end
           if (!wqe_fits) begin
             status_q <= ordma_hw_pkg::WcStatusLocLenErr;
             syn_q <= ordma_hw_pkg::AethSyndromeNakInvReq;
@@ -518,7 +530,12 @@ module ordma_responder (
           end
         end
         Segment: begin
-          if (left_q == '0) begin
+          if (left_q == '0 && is_ud && part_q != 2'd2) begin
+            // Behind the first six bytes of an IPv6 header comes the next_header of a GRH.
+            part_q <= (part_q == '0 && !desc_i.ipv4) ? 2'd1 : 2'd2;
+            left_q <= (part_q == '0 && !desc_i.ipv4) ? 13'd34 : desc_i.pay_len;
+            from_q <= (part_q == '0 && !desc_i.ipv4) ? from_q : {desc_i.beat, 6'd0} + {8'd0, desc_i.pay_off};
+          end else if (left_q == '0) begin
             state_q <= Finish;
           end else if (xl_done_i) begin
             addr_q <= xl_rsp_i.addr;
@@ -526,7 +543,12 @@ module ordma_responder (
             state_q <= Place;
             if (xl_rsp_i.err != ordma_pkg::XlOk) begin
               state_q <= Finish;
-              if (is_write) begin
+              if (is_write && !is_rc) begin
+                // UC: nobody is told; the message is over.
+                rq_q.epsn <= rq_q.epsn + 24'd1;
+                rq_q.in_msg <= 1'b0;
+                state_q <= Release;
+              end else if (is_write) begin
                 syn_q <= ordma_hw_pkg::AethSyndromeNakAccess;
                 status_q <= ordma_hw_pkg::WcStatusLocAccessErr;
                 async_q <= ordma_hw_pkg::AsyncCodeAccessErr;
@@ -551,8 +573,7 @@ module ordma_responder (
         // READ and atomic: the right to the memory.
         Grant: if (xl_done_i || (is_read && reth.dma_len == '0)) begin
           addr_q <= xl_rsp_i.addr;
-          fence_q <= eg_enq_i;
-          state_q <= is_atomic ? AtomFence : Queue;
+          state_q <= is_atomic ? Atomic : Queue;
           if (xl_done_i && xl_rsp_i.err != ordma_pkg::XlOk) begin
             syn_q <= ordma_hw_pkg::AethSyndromeNakAccess;
             status_q <= ordma_hw_pkg::WcStatusLocAccessErr;
@@ -563,31 +584,20 @@ module ordma_responder (
             else cnt_o[ordma_hw_pkg::CounterRespRemoteAccessErrors[5:0]] <= 1'b1;
           end
         end
-        // What this NIC wrote before is in memory before the value is read.
-        AtomFence: if (eg_out_i == fence_q || (fence_q - eg_out_i) > 16'h8000) state_q <= dup_q ? DupScan : AtomRead;
-        AtomRead: if (rd_ready_i) state_q <= AtomWait;
-        AtomWait: if (rd_rsp_valid_i) begin
-          old_q <= rd_rsp_data_i[63:0];
-          state_q <= AtomLog;
-          if (rd_rsp_err_i) begin
+        Atomic: if (atom_done) begin
+          old_q <= atom_old;
+          state_q <= Queue;
+          if (!dup_q) rq_q.atomics <= rq_q.atomics + 24'd1;
+          if (atom_fail && dup_q) begin
+            state_q <= Release;
+          end else if (atom_fail) begin
+            rq_q.atomics <= rq_q.atomics;
             syn_q <= ordma_hw_pkg::AethSyndromeNakOp;
             status_q <= ordma_hw_pkg::WcStatusGeneralErr;
             async_q <= ordma_hw_pkg::AsyncCodeFatal;
             fatal_q <= 1'b1;
             state_q <= Finish;
           end
-        end
-        AtomLog: if (eg_ready_i) begin
-          rq_q.atomics <= rq_q.atomics + 24'd1;
-          state_q <= AtomWrite;
-        end
-        AtomWrite: if (eg_ready_i) state_q <= Queue;
-        DupScan: if (rd_ready_i) state_q <= DupWait;
-        DupWait: if (rd_rsp_valid_i) begin
-          old_q <= found.value;
-          scan_q <= scan_q + 1'b1;
-          if (!rd_rsp_err_i && found.valid && found.psn == desc_i.psn) state_q <= Queue;
-          else state_q <= (scan_q + 1'b1 == scan_end) ? Release : DupScan;
         end
         Queue: begin
           rq_q.rs_count <= rq_q.rs_count + 1'b1;
@@ -612,21 +622,21 @@ module ordma_responder (
             we_ctl_q <= 1'b1;
             kick_q <= 1'b1;
             error_q <= 1'b1;
-            answer_q <= 1'b1;
+            answer_q <= is_rc;
             // The peer's fault blames no receive WQE; a fault of ours blames the one at hand.
             report_q <= fatal_q;
             if (!fatal_q) cnt_o[ordma_hw_pkg::CounterRespCqeError[5:0]] <= 1'b1;
             state_q <= fatal_q ? Answer : Post;
           end else begin
-            rq_q.epsn <= rq_q.epsn + 24'd1;
+            if (!is_ud) rq_q.epsn <= rq_q.epsn + 24'd1;
             rq_q.placed <= rq_q.placed + {19'd0, desc_i.pay_len};
             rq_q.in_msg <= !ends;
             if (ends) rq_q.msn <= rq_q.msn + 24'd1;
-            answer_q <= desc_i.ack_req;
+            answer_q <= is_rc && desc_i.ack_req;
             cnt_o[ordma_hw_pkg::CounterRxBytes[5:0]] <= desc_i.pay_len != '0;
             if (is_write && begins) cnt_o[ordma_hw_pkg::CounterRxWriteRequests[5:0]] <= 1'b1;
             if (ends && needs_rqe) state_q <= Post;
-            else if (desc_i.ack_req) state_q <= Answer;
+            else if (is_rc && desc_i.ack_req) state_q <= Answer;
           end
         end
         Post: if (post_done_i) begin

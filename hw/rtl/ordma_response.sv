@@ -99,7 +99,7 @@ module ordma_response (
   assign mtu = 13'd1 << attr.mtu_log;
 
   ordma_rx_check u_check (
-    .valid_i(state_q == Check), .desc_i, .attr_i(attr), .ctl_i(ctl_q), .gid_i,
+    .valid_i(state_q == Check), .desc_i, .attr_i(attr), .ctl_i(ctl_q), .gid_i, .local_i(1'b0),
     .drop_o(drop), .counter_o(drop_counter), .response_o(response)
   );
 

@@ -145,6 +145,9 @@ module ordma_rx_parse (
       d.ack_req = bth.ack_req;
       d.psn = bth.psn;
       d.ipv4 = v4;
+      // VLAN 0 is a priority tag and no VLAN.
+      d.has_vlan = vlan && wire_hdr[907:896] != '0;
+      d.vlan = vlan ? wire_hdr[907:896] : 12'd0;
       d.tclass = v6 ? ip6.tclass : ip4.tos;
       for (int unsigned i = 0; i < 16; i++) begin
         d.sgid[8*i +: 8] = v6 ? l3[879-64-8*i -: 8] : 8'd0;

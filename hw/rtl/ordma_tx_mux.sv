@@ -20,13 +20,23 @@ module ordma_tx_mux (
   output logic chunk_valid_o,
   output ordma_pkg::chunk_t chunk_o,
   input logic chunk_pop_i,
+  input logic packed_i,          // the gather unit has all of the oldest packet
+  output logic [1:0] packed_o,   // ... and whose it was
   output logic busy_o
 );
   logic turn_q, which_q, pieces_q, pick;
-  logic take;
+  logic take, owner_push, owner, owners_full, owners_empty;
+  logic [6:0] owners;
 
   assign pick = desc_valid_i[turn_q] ? turn_q : !turn_q;
-  assign take = !pieces_q && !desc_full_i && desc_valid_i != '0;
+  assign take = !pieces_q && !desc_full_i && !owners_full && desc_valid_i != '0;
+  assign owner_push = take && desc_o.pay_len != '0;
+  assign packed_o = {packed_i && owner, packed_i && !owner};
+
+  ordma_fifo #(.W(1), .Log(6)) u_owners (
+    .clk_i, .rst_ni, .push_i(owner_push), .data_i(pick), .full_o(owners_full), .pop_i(packed_i), .data_o(owner),
+    .empty_o(owners_empty), .count_o(owners)
+  );
   assign busy_o = pieces_q || desc_valid_i != '0;
   assign desc_push_o = take;
   assign chunk_valid_o = pieces_q && chunk_valid_i[which_q];
@@ -60,4 +70,7 @@ module ordma_tx_mux (
       if (pieces_q && chunk_pop_i && chunk_o.last) pieces_q <= 1'b0;
     end
   end
+
+  logic unused_owners;
+  assign unused_owners = ^{owners, owners_empty};
 endmodule

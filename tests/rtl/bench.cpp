@@ -421,7 +421,8 @@ std::optional<Cqe> Cq::poll() {
   return Cqe{hw::get(raw, c::wr_id), u32(c::qpn), static_cast<hw::WcOp>(u32(c::opcode)),
              static_cast<hw::WcStatus>(u32(c::status)), u32(c::wqe_index), u32(c::byte_len), u32(c::imm),
              u32(c::is_recv) != 0, u32(c::has_imm) != 0, u32(c::solicited) != 0,
-             static_cast<std::uint8_t>(u32(c::vendor_err))};
+             static_cast<std::uint8_t>(u32(c::vendor_err)), u32(c::src_qpn), u32(c::has_grh) != 0, u32(c::ipv4) != 0,
+             hw::get(raw, c::smac)};
 }
 
 std::optional<Cqe> Cq::wait(unsigned limit) {
@@ -465,6 +466,7 @@ Qp::Qp(Host& host, const QpSpec& s, Cq& scq, Cq& rcq) : spec(s), host_(host) {
   set(q::sport, 0xc000 + s.qpn % 0x3fff);
   set(q::min_rnr_timer, 12);
   set(q::silence, s.silence);
+  set(q::qkey, s.qkey);
   set(q::max_rd_atomic, s.rd_atomic);
   set(q::max_dest_rd_atomic, s.rd_atomic);
   set(q::atomic_addr, host.alloc(4096));
@@ -525,6 +527,20 @@ void Qp::post(const Send& s) {
     hw::set(raw, w::compare, s.compare);
   }
   std::size_t at = atomic ? hw::kWqeAtomicDataOff : hw::kWqeDataOff;
+  if (s.av) {
+    namespace a = hw::av;
+    at = hw::kWqeUdDataOff;
+    const auto av = raw.subspan(16, a::kBytes);
+    std::fill(av.begin(), av.end(), std::byte{});
+    const Host& peer = s.av->to->host();
+    const auto gid = gid_of(peer.index, peer.world.ipv6);
+    hw::set(av, a::dest_qpn, s.av->to->spec.qpn);
+    hw::set(av, a::sgid_index, s.av->sgid_index);
+    hw::set(av, a::qkey, s.av->qkey);
+    hw::set(av, a::dmac, mac_of(peer.index));
+    hw::set(av, a::sport, s.av->sport);
+    std::copy(gid.begin(), gid.end(), hw::raw(av, a::dgid).begin());
+  }
   for (const Sge& g : s.sges) {
     hw::store_le64(raw, at, g.addr);
     hw::store_le64(raw, at + 8, hw::place(hw::sge::length, g.length) | hw::place(hw::sge::lkey, g.lkey));

@@ -52,6 +52,10 @@ struct Cqe {
   bool has_imm;
   bool solicited;
   std::uint8_t vendor_err;
+  std::uint32_t src_qpn;
+  bool has_grh;
+  bool ipv4;
+  std::uint64_t smac;
 };
 
 struct Event {
@@ -206,6 +210,15 @@ struct QpSpec {
   std::uint64_t silence = 0;
   unsigned rd_atomic = 16;
   hw::QpType type = hw::QpType::kRc;
+  std::uint32_t qkey = 0;
+};
+
+// Address vector of a datagram.
+struct Av {
+  const class Qp* to = nullptr;
+  std::uint32_t qkey = 0;
+  std::uint8_t sgid_index = 1;
+  std::uint16_t sport = 0;
 };
 
 struct Send {
@@ -220,6 +233,7 @@ struct Send {
   std::uint32_t rkey = 0;
   std::uint32_t imm = 0;
   std::uint64_t swap_add = 0, compare = 0;
+  std::optional<Av> av = {};
   std::optional<std::uint32_t> length = {};  // default: what the SGEs say
 };
 
@@ -238,6 +252,7 @@ class Qp {
   hw::qpc::Bytes image{};
   std::uint32_t sq_pi = 0, rq_pi = 0;
   hw::CmdStatus created{};
+  [[nodiscard]] Host& host() const { return host_; }
   std::uint64_t sq = 0, rq = 0, log = 0;
 
  private:

@@ -17,6 +17,7 @@ struct PairSpec {
   bool ipv6 = false;
   bool vlan = false;
   unsigned rd_atomic = 16;
+  std::uint32_t qpn = 0;  // both ends, 0: two of their own
   QpSpec qp{};
 };
 
@@ -33,6 +34,7 @@ struct Pair {
       QpSpec q = s.qp;
       q.qpn = i == 0 ? 0xa5c011 : 0x5a8022;
       q.mtu_log = s.mtu_log;
+      if (s.qpn != 0) q.qpn = s.qpn;
       q.silence = s.silence;
       q.rd_atomic = s.rd_atomic;
       Cq& cq = i == 0 ? *ca : *cb;

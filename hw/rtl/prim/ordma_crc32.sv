@@ -18,6 +18,21 @@ module ordma_crc32 #(
   localparam int unsigned Bytes = DATA_W / 8;
   localparam logic [31:0] Poly = 32'hedb88320;
 
+  // Which data bits toggle bit r of the CRC.
+  function automatic [DATA_W-1:0] row(input integer r);
+    logic [31:0] c;
+    integer k;
+    integer b;
+    integer s;
+    for (b = 0; b < 8; b = b + 1) begin
+      c = 32'd1 << b;
+      for (k = Bytes - 1; k >= 0; k = k - 1) begin
+        for (s = 0; s < 8; s = s + 1) c = (c >> 1) ^ (c[0] ? Poly : 32'd0);
+        row[k*8 + b] = c[r];
+      end
+    end
+  endfunction
+
   generate
     if (TABLE) begin : gen_table
       logic [31:0] tab[0:Bytes*256-1];
@@ -44,30 +59,9 @@ module ordma_crc32 #(
         end
       end
     end else begin : gen_mask
-      // Row r of the result: which data bits toggle CRC bit r.
-      function automatic [DATA_W*32-1:0] rows(input integer unused);
-        logic [31:0] c;
-        integer k;
-        integer b;
-        integer s;
-        integer r;
-        rows = '0;
-        for (b = 0; b < 8; b = b + 1) begin
-          c = 32'd1 << b;
-          for (k = Bytes - 1; k >= 0; k = k - 1) begin
-            for (s = 0; s < 8; s = s + 1) c = (c >> 1) ^ (c[0] ? Poly : 32'd0);
-            for (r = 0; r < 32; r = r + 1) rows[r*DATA_W + k*8 + b] = c[r];
-          end
-        end
-        if (unused != 0) rows = '0;
-      endfunction
-      localparam logic [DATA_W*32-1:0] Rows = rows(0);
-
-      always_comb begin
-        crc_o = '0;
-        if (valid_i) begin
-          for (int unsigned r = 0; r < 32; r++) crc_o[r] = ^(data_i & Rows[r*DATA_W +: DATA_W]);
-        end
+      for (genvar r = 0; r < 32; r++) begin : gen_row
+        localparam logic [DATA_W-1:0] Row = row(r);
+        assign crc_o[r] = valid_i && ^(data_i & Row);
       end
     end
   endgenerate
