@@ -3,7 +3,6 @@
  * Back end of a soft-device on the same machine: the driver core runs at the other end of a socket. Queues are memfds that the
  * soft-device made; every other address is reached by the soft-device through process_vm_readv/writev.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -18,45 +17,13 @@
 #include <infiniband/cmd_write.h>
 
 #include "backend.h"
-#include "native_socket.h"
-#include "preload.h"
-
-/* A completion channel; libibverbs sees the first member. */
-struct native_channel {
-	struct ibv_comp_channel channel;
-	struct native_channel *next;
-	uint32_t handle;
-};
-
-struct ordma_native {
-	struct ordma_context *ctx;
-	struct ordma_native *next;
-	struct native_channel *channels;	/* under the mutex of the ibv_context, as their refcnt */
-	struct ordma_socket sock;
-	int kick_fd;
-	void *public_page;
-};
-
-/* All native contexts of this process: the preload library must tell them from others. */
-static pthread_mutex_t natives_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ordma_native *natives;
-
-#define CALL(ctx, op, req, resp)                                                                                        \
-	ordma_socket_call(&(ctx)->native->sock, op, &(req), sizeof(req), -1, &(resp), sizeof(resp), NULL, 0)
-#define TELL(ctx, op, req) ordma_socket_call(&(ctx)->native->sock, op, &(req), sizeof(req), -1, NULL, 0, NULL, 0)
+#include "native.h"
 
 bool ordma_native_requested(void)
 {
 	const char *path = secure_getenv(ORDMA_NP_ENV_SOCKET);
 
 	return path && *path;
-}
-
-static int tell_handle(struct ordma_context *ctx, enum ordma_np_op op, uint32_t handle)
-{
-	struct ordma_np_handle req = { .handle = handle };
-
-	return TELL(ctx, op, req);
 }
 
 static int native_buf_alloc(struct ordma_context *ctx, struct ordma_buf *buf)
@@ -81,7 +48,7 @@ static int native_buf_alloc(struct ordma_context *ctx, struct ordma_buf *buf)
 			munmap(buf->va, buf->len);
 	}
 	if (err) {
-		tell_handle(ctx, ORDMA_NP_BUF_FREE, buf->handle);
+		ordma_native_tell(ctx, ORDMA_NP_BUF_FREE, buf->handle);
 		buf->va = NULL;
 	}
 	return err;
@@ -89,7 +56,7 @@ static int native_buf_alloc(struct ordma_context *ctx, struct ordma_buf *buf)
 
 static void native_buf_free(struct ordma_context *ctx, struct ordma_buf *buf)
 {
-	tell_handle(ctx, ORDMA_NP_BUF_FREE, buf->handle);
+	ordma_native_tell(ctx, ORDMA_NP_BUF_FREE, buf->handle);
 	munmap(buf->va, buf->len);
 	buf->va = NULL;
 }
@@ -236,7 +203,7 @@ static int native_alloc_pd(struct ordma_context *ctx, struct ordma_pd *pd)
 
 static int native_dealloc_pd(struct ordma_pd *pd)
 {
-	return tell_handle(to_octx(pd->ibv_pd.context), ORDMA_NP_DEALLOC_PD, pd->ibv_pd.handle);
+	return ordma_native_tell(to_octx(pd->ibv_pd.context), ORDMA_NP_DEALLOC_PD, pd->ibv_pd.handle);
 }
 
 static int native_reg_mr(struct ordma_pd *pd, void *addr, size_t len, uint64_t iova, int access, struct ordma_mr *mr)
@@ -268,7 +235,7 @@ static int native_reg_mr(struct ordma_pd *pd, void *addr, size_t len, uint64_t i
 
 static int native_dereg_mr(struct ordma_mr *mr)
 {
-	return tell_handle(to_octx(mr->vmr.ibv_mr.context), ORDMA_NP_DEREG_MR, mr->vmr.ibv_mr.handle);
+	return ordma_native_tell(to_octx(mr->vmr.ibv_mr.context), ORDMA_NP_DEREG_MR, mr->vmr.ibv_mr.handle);
 }
 
 static int native_create_ah(struct ordma_pd *pd, struct ibv_ah_attr *attr, struct ordma_ah *ah, uint8_t dmac[6])
@@ -316,94 +283,6 @@ static void wait_for_acks(pthread_mutex_t *mutex, pthread_cond_t *cond, const ui
 	pthread_mutex_unlock(mutex);
 }
 
-static bool channels_own(const struct ibv_context *context)
-{
-	struct ordma_native *n;
-
-	pthread_mutex_lock(&natives_lock);
-	for (n = natives; n && &n->ctx->ibvctx.context != context; n = n->next)
-		;
-	pthread_mutex_unlock(&natives_lock);
-	return n;
-}
-
-static struct ibv_comp_channel *channels_create(struct ibv_context *context)
-{
-	struct ordma_native *n = to_octx(context)->native;
-	struct native_channel *c = calloc(1, sizeof(*c));
-	struct ordma_np_handle resp;
-	int fd, err;
-
-	if (!c)
-		return NULL;
-	err = ordma_socket_call(&n->sock, ORDMA_NP_CREATE_CHANNEL, NULL, 0, -1, &resp, sizeof(resp), &fd, 1);
-	if (err) {
-		free(c);
-		errno = err;
-		return NULL;
-	}
-	c->handle = resp.handle;
-	c->channel.context = context;
-	c->channel.fd = fd;
-	pthread_mutex_lock(&context->mutex);
-	c->next = n->channels;
-	n->channels = c;
-	pthread_mutex_unlock(&context->mutex);
-	return &c->channel;
-}
-
-static int channels_destroy(struct ibv_comp_channel *channel)
-{
-	struct native_channel *c = container_of(channel, struct native_channel, channel);
-	struct ibv_context *context = channel->context;
-	struct native_channel **at = &to_octx(context)->native->channels;
-	int refs;
-
-	pthread_mutex_lock(&context->mutex);
-	refs = channel->refcnt;
-	while (!refs && *at) {
-		if (*at == c)
-			*at = c->next;
-		else
-			at = &(*at)->next;
-	}
-	pthread_mutex_unlock(&context->mutex);
-	if (refs)
-		return EBUSY;
-	/* A soft-device that is gone has nothing to forget. */
-	tell_handle(to_octx(context), ORDMA_NP_DESTROY_CHANNEL, c->handle);
-	close(channel->fd);
-	free(c);
-	return 0;
-}
-
-static const struct ordma_channel_ops channel_ops = {
-	.owns = channels_own,
-	.create = channels_create,
-	.destroy = channels_destroy,
-};
-
-/* Handle of a channel that is ours; 0 for one that libibverbs made up from /dev/null. */
-static uint32_t channel_handle(struct ordma_context *ctx, const struct ibv_comp_channel *channel)
-{
-	struct ibv_context *context = &ctx->ibvctx.context;
-	struct native_channel *c;
-
-	pthread_mutex_lock(&context->mutex);
-	for (c = ctx->native->channels; c && &c->channel != channel; c = c->next)
-		;
-	pthread_mutex_unlock(&context->mutex);
-	return c ? c->handle : 0;
-}
-
-static void attach_preload(void)
-{
-	ordma_preload_attach_fn attach = (ordma_preload_attach_fn)dlsym(RTLD_DEFAULT, ORDMA_PRELOAD_ATTACH);
-
-	if (attach)
-		attach(&channel_ops);
-}
-
 static int native_create_cq(struct ordma_context *ctx, struct ordma_cq *cq, const struct ibv_cq_init_attr_ex *attr,
 			    const struct ordma_abi_create_cq_req *drv, struct ordma_abi_create_cq_resp *out)
 {
@@ -411,7 +290,7 @@ static int native_create_cq(struct ordma_context *ctx, struct ordma_cq *cq, cons
 		.user_handle = (uintptr_t)&cq->vcq.cq,
 		.cqe = attr->cqe,
 		.comp_vector = attr->comp_vector,
-		.channel = attr->channel ? channel_handle(ctx, attr->channel) : 0,
+		.channel = attr->channel ? ordma_native_channel(ctx, attr->channel) : 0,
 		.drv = *drv,
 	};
 	struct ordma_np_cq resp;
@@ -686,13 +565,8 @@ static int native_detach_mcast(struct ordma_qp *qp, const union ibv_gid *gid, ui
 static void native_close(struct ordma_context *ctx)
 {
 	struct ordma_native *n = ctx->native;
-	struct ordma_native **at = &natives;
 
-	pthread_mutex_lock(&natives_lock);
-	while (*at != n)
-		at = &(*at)->next;
-	*at = n->next;
-	pthread_mutex_unlock(&natives_lock);
+	ordma_native_remove(n);
 	ordma_socket_close(&n->sock);
 	munmap(n->public_page, ORDMA_DB_STRIDE);
 	close(n->kick_fd);
@@ -783,11 +657,7 @@ int ordma_open_native(struct ordma_context *ctx, const char *device_name)
 	ctx->attr = resp.ctx;
 	ctx->asleep = (const volatile uint64_t *)((uint8_t *)n->public_page + (ORDMA_REG_ASLEEP % ORDMA_DB_STRIDE));
 	ctx->ibvctx.context.num_comp_vectors = resp.num_comp_vectors;
-	pthread_mutex_lock(&natives_lock);
-	n->next = natives;
-	natives = n;
-	pthread_mutex_unlock(&natives_lock);
-	attach_preload();
+	ordma_native_add(n);
 	return 0;
 
 err_close:

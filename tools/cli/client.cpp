@@ -61,8 +61,7 @@ Client::~Client() {
   }
 }
 
-Client::Client(Client&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), seq_(other.seq_) {}
+Client::Client(Client&& other) noexcept : fd_(std::exchange(other.fd_, -1)), seq_(other.seq_) {}
 
 int Client::peer_pid() const {
   ucred cred{};

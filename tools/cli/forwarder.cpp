@@ -56,9 +56,7 @@ void Forwarder::start() {
   thread_ = std::thread([this] { copy(); });
 }
 
-void Forwarder::print(std::string_view line) const {
-  fmt::print(stderr, "{}{}\n", prefix_, line);
-}
+void Forwarder::print(std::string_view line) const { fmt::print(stderr, "{}{}\n", prefix_, line); }
 
 void Forwarder::copy() {
   std::string line;

@@ -6,8 +6,8 @@
 
 namespace ordma::cli {
 
-// Copies what a child writes into a pipe to stderr, line by line with a prefix, so that two programs
-// on one terminal stay readable.
+// Copies what a child writes into a pipe to stderr, line by line with a prefix, so that two
+// programs on one terminal stay readable.
 class Forwarder {
  public:
   explicit Forwarder(std::string prefix);

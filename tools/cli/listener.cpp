@@ -25,8 +25,8 @@ std::set<std::string> listening_inodes() {
     while (std::getline(in, line)) {
       std::istringstream words(line);
       std::string slot, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
-      words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >>
-          inode;
+      words >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >>
+          timeout >> inode;
       if (state == "0A") {  // TCP_LISTEN
         inodes.insert(inode);
       }

@@ -9,8 +9,8 @@ namespace ordma::cli {
 
 enum class Listener { kListens, kEnded, kTimeout };
 
-// Waits until process `pid` (a child of ours) or a child of it listens on a TCP socket. Perftest and the
-// pingpongs exchange addresses over TCP, so then a client may start. Does not reap.
+// Waits until process `pid` (a child of ours) or a child of it listens on a TCP socket. Perftest
+// and the pingpongs exchange addresses over TCP, so then a client may start. Does not reap.
 Listener wait_for_listener(pid_t pid, std::chrono::milliseconds limit);
 
 }  // namespace ordma::cli

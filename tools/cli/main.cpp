@@ -44,13 +44,18 @@ Command join(const std::vector<Command>& parts) {
 
 void add_net_options(CLI::App* app, NetOptions& o) {
   app->add_option("--net", o.name, "network to join or start")->capture_default_str();
-  app->add_option("--nics", o.nics, "NICs of a network that is started")->check(CLI::Range(1, 16))->capture_default_str();
-  app->add_option("--engine", o.engine, "twin (C++ twin) or rtl (Verilated RTL)")->check(CLI::IsMember({"twin", "rtl"}));
-  app->add_option("--fabric", o.fabric, "fabric faults, k=v,... or a TOML file: loss=0.01,delay_ns=1000,dup=0.05,...");
+  app->add_option("--nics", o.nics, "NICs of a network that is started")
+      ->check(CLI::Range(1, 16))
+      ->capture_default_str();
+  app->add_option("--engine", o.engine, "twin (C++ twin) or rtl (Verilated RTL)")
+      ->check(CLI::IsMember({"twin", "rtl"}));
+  app->add_option("--fabric", o.fabric,
+                  "fabric faults, k=v,... or a TOML file: loss=0.01,delay_ns=1000,dup=0.05,...");
   app->add_option("--pcap", o.pcap, "write every frame to this pcapng file");
   app->add_option("--seed", o.seed, "seed of all randomness")->capture_default_str();
   app->add_flag("-q,--quiet", o.quiet, "say nothing at start");
-  app->add_flag("--preload", o.force_preload, "show the NICs by the preload library, not by namespaces");
+  app->add_flag("--preload", o.force_preload,
+                "show the NICs by the preload library, not by namespaces");
 }
 
 struct Options {
@@ -78,7 +83,8 @@ int dispatch(const CLI::App& app, Options& o, std::vector<Command> commands) {
   }
   if (verb == "up") {
     const Network net = join_or_start(o.net, true);
-    fmt::print("network {} runs: {} NICs, engine {}, pid {}\n", net.info.name, net.info.nics, net.info.engine, net.info.pid);
+    fmt::print("network {} runs: {} NICs, engine {}, pid {}\n", net.info.name, net.info.nics,
+               net.info.engine, net.info.pid);
     return 0;
   }
   if (verb == "down") {
@@ -99,20 +105,35 @@ int dispatch(const CLI::App& app, Options& o, std::vector<Command> commands) {
 void define(CLI::App& app, Options& o) {
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
-  app.footer("Your own program on two soft NICs: ordma run -- ./prog. Exit status 125 is ordma's own failure.");
-  auto* run = app.add_subcommand("run", "run a command (or a shell) on the NICs of a network: ordma run [options] -- CMD...");
+  app.footer(
+      "Your own program on two soft NICs: ordma run -- ./prog. Exit status 125 is ordma's own "
+      "failure.");
+  auto* run = app.add_subcommand(
+      "run", "run a command (or a shell) on the NICs of a network: ordma run [options] -- CMD...");
   add_net_options(run, o.net);
-  auto* pair = app.add_subcommand("pair", "run both ends of a test: ordma pair [options] -- SERVER... [-- CLIENT...]");
+  auto* pair = app.add_subcommand(
+      "pair", "run both ends of a test: ordma pair [options] -- SERVER... [-- CLIENT...]");
   add_net_options(pair, o.net);
-  auto* vm = app.add_subcommand("vm", "run a command in a VM on the real ordma.ko: ordma vm [options] -- CMD... [-- CMD2...]");
+  auto* vm = app.add_subcommand(
+      "vm",
+      "run a command in a VM on the real ordma.ko: ordma vm [options] -- CMD... [-- CMD2...]");
   add_net_options(vm, o.net);
-  vm->add_option("--guests", o.vm.guests, "guests, one NIC each if 2")->check(CLI::Range(1, 2))->capture_default_str();
-  vm->add_option("--kernel", o.vm.kernel, "guest kernel")->check(CLI::IsMember({"6.1", "6.12"}))->capture_default_str();
-  vm->add_option("--smp", o.vm.smp, "virtual CPUs of a guest")->check(CLI::Range(1, 4))->capture_default_str();
-  vm->add_option("--timeout", o.vm.timeout, "seconds before the guests are ended")->capture_default_str();
+  vm->add_option("--guests", o.vm.guests, "guests, one NIC each if 2")
+      ->check(CLI::Range(1, 2))
+      ->capture_default_str();
+  vm->add_option("--kernel", o.vm.kernel, "guest kernel")
+      ->check(CLI::IsMember({"6.1", "6.12"}))
+      ->capture_default_str();
+  vm->add_option("--smp", o.vm.smp, "virtual CPUs of a guest")
+      ->check(CLI::Range(1, 4))
+      ->capture_default_str();
+  vm->add_option("--timeout", o.vm.timeout, "seconds before the guests are ended")
+      ->capture_default_str();
   auto* up = app.add_subcommand("up", "start a network that stays until `ordma down`");
   add_net_options(up, o.net);
-  app.add_subcommand("down", "end a network")->add_option("NAME", o.down_name, "network")->capture_default_str();
+  app.add_subcommand("down", "end a network")
+      ->add_option("NAME", o.down_name, "network")
+      ->capture_default_str();
   app.add_subcommand("ps", "list the running networks of this user");
   auto* stat = app.add_subcommand("stat", "counters of a running network");
   stat->add_option("--net", o.net.name, "network")->capture_default_str();

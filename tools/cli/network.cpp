@@ -30,7 +30,8 @@ constexpr int kStopMs = 5000;
 // Serialises start and stop of one network; released with the process.
 class Lock {
  public:
-  explicit Lock(const fs::path& file) : fd_(::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
+  explicit Lock(const fs::path& file)
+      : fd_(::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)) {
     if (fd_ < 0 || ::flock(fd_, LOCK_EX) != 0) {
       throw Error("cannot lock " + file.string() + ": " + std::strerror(errno));
     }
@@ -63,7 +64,8 @@ NetworkInfo read_info(const fs::path& file) {
 void write_info(const fs::path& file, const NetworkInfo& info) {
   std::ofstream(file) << json{{"name", info.name}, {"engine", info.engine}, {"fabric", info.fabric},
                               {"pcap", info.pcap}, {"nics", info.nics},     {"seed", info.seed},
-                              {"pid", info.pid}}.dump(1)
+                              {"pid", info.pid}}
+                             .dump(1)
                       << '\n';
 }
 
@@ -89,9 +91,16 @@ std::string last_lines(const fs::path& log) {
 
 std::vector<std::string> softdev_args(const Paths& paths, const NetworkInfo& info,
                                       const fs::path& socket, bool stay, int ready_fd) {
-  std::vector<std::string> args = {paths.softdev.string(), "--socket", socket.string(),
-                                   "--nics", std::to_string(info.nics), "--engine", info.engine,
-                                   "--seed", std::to_string(info.seed), "--ready-fd",
+  std::vector<std::string> args = {paths.softdev.string(),
+                                   "--socket",
+                                   socket.string(),
+                                   "--nics",
+                                   std::to_string(info.nics),
+                                   "--engine",
+                                   info.engine,
+                                   "--seed",
+                                   std::to_string(info.seed),
+                                   "--ready-fd",
                                    std::to_string(ready_fd)};
   if (!info.fabric.empty()) {
     args.insert(args.end(), {"--fabric", info.fabric});
@@ -126,8 +135,8 @@ std::vector<std::string> softdev_args(const Paths& paths, const NetworkInfo& inf
   ::_exit(kExitOurs);
 }
 
-// Starts ordma-softdev detached from this terminal, and not as a child: a command that waits for its
-// children must not meet it. Returns its pid once it listens.
+// Starts ordma-softdev detached from this terminal, and not as a child: a command that waits for
+// its children must not meet it. Returns its pid once it listens.
 pid_t spawn(const std::vector<std::string>& args, int ready_read, int ready_write,
             const fs::path& log) {
   const pid_t middle = ::fork();
@@ -146,7 +155,8 @@ pid_t spawn(const std::vector<std::string>& args, int ready_read, int ready_writ
     if (have_pid) {
       ::kill(pid, SIGKILL);
     }
-    throw Error("the soft-device did not start; its log " + log.string() + " ends:" + last_lines(log));
+    throw Error("the soft-device did not start; its log " + log.string() +
+                " ends:" + last_lines(log));
   }
   return pid;
 }

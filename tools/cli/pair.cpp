@@ -38,8 +38,8 @@ bool is_verbs_test(const std::string& word) {
   return name.starts_with("ib_") || name.starts_with("ibv_");
 }
 
-// The two ends find their NICs in their own arguments: -d goes behind the test's name, which need not
-// be the first word (`timeout 9 ib_write_bw`). Other programs find it in ORDMA_NIC.
+// The two ends find their NICs in their own arguments: -d goes behind the test's name, which need
+// not be the first word (`timeout 9 ib_write_bw`). Other programs find it in ORDMA_NIC.
 void choose_nic(Command& command, const std::string& nic) {
   const auto test = std::find_if(command.begin(), command.end(), is_verbs_test);
   const bool has = std::any_of(command.begin(), command.end(), [](const std::string& a) {
@@ -128,12 +128,14 @@ int run_pair(const NetOptions& options, Command server, Command client) {
   server_lines.start();
   const Listener state = wait_for_listener(server_pid, kServerStart);
   if (state == Listener::kTimeout) {
-    fmt::print(stderr, "ordma: the server listens on no TCP port; starting the client all the same\n");
+    fmt::print(stderr,
+               "ordma: the server listens on no TCP port; starting the client all the same\n");
   }
   int server_status = state == Listener::kEnded ? wait_for(server_pid) : 0;
   if (server_status != 0) {
     server_lines.finish();
-    fmt::print(stderr, "ordma: the server ended with status {}; no client was started\n", server_status);
+    fmt::print(stderr, "ordma: the server ended with status {}; no client was started\n",
+               server_status);
     return server_status;
   }
   const int client_status = wait_for(start(std::move(client), "ordma1", nullptr));

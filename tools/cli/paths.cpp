@@ -43,7 +43,7 @@ void make_private_dir(const fs::path& dir) {
   if (::mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
     throw Error("cannot create " + dir.string() + ": " + std::strerror(errno));
   }
-  struct stat st{};
+  struct stat st {};
   if (::lstat(dir.c_str(), &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != ::geteuid() ||
       (st.st_mode & 077) != 0) {
     throw Error(dir.string() + " is not a directory of this user with mode 0700; remove it");

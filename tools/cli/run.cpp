@@ -68,7 +68,8 @@ void open_network(Network& net, const NetOptions& options) {
   std::string why;
   const Sandbox mode = enter_sandbox(net.sysfs, net.info.nics, options.force_preload, why);
   if (!options.quiet) {
-    const std::string text = mode == Sandbox::kPreload ? "preload (" + why + ")" : sandbox_name(mode);
+    const std::string text =
+        mode == Sandbox::kPreload ? "preload (" + why + ")" : sandbox_name(mode);
     print_network(net, text.c_str());
   }
   set_environment(net, mode);

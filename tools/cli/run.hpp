@@ -13,7 +13,8 @@ void open_network(Network& net, const NetOptions& options);
 // Becomes the command, a shell if there is none.
 [[noreturn]] void exec_command(Command command);
 
-// ordma pair: a server on NIC 0 and a client on NIC 1; the client's status, or the server's if that failed.
+// ordma pair: a server on NIC 0 and a client on NIC 1; the client's status, or the server's if that
+// failed.
 int run_pair(const NetOptions& options, Command server, Command client);
 
 }  // namespace ordma::cli

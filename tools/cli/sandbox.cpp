@@ -27,7 +27,8 @@ void check(int rc, const std::string& what) {
 
 void write_file(const char* path, const std::string& text) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
-  const bool ok = fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool ok =
+      fd >= 0 && ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const int err = errno;
   if (fd >= 0) {
     ::close(fd);
@@ -52,10 +53,12 @@ void bind(const fs::path& from, const fs::path& to, bool directory) {
     check(fd < 0 ? -1 : 0, to.string());
     ::close(fd);
   }
-  check(::mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr), "bind " + from.string());
+  check(::mount(from.c_str(), to.c_str(), nullptr, MS_BIND | MS_REC, nullptr),
+        "bind " + from.string());
 }
 
-// A user who may not create /dev/infiniband gets a /dev of his own: every entry bound again, plus ours.
+// A user who may not create /dev/infiniband gets a /dev of his own: every entry bound again, plus
+// ours.
 void build_dev(const fs::path& stage, unsigned nics) {
   check(::mount("tmpfs", stage.c_str(), "tmpfs", MS_NOSUID, "mode=0755"), "tmpfs for /dev");
   for (const auto& entry : fs::directory_iterator("/dev")) {
@@ -79,11 +82,13 @@ void build_dev(const fs::path& stage, unsigned nics) {
 void enter_mounts(const fs::path& sysfs, unsigned nics) {
   check(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr), "private mounts");
   const std::string lower = "lowerdir=" + (sysfs / "class").string() + ":/sys/class";
-  check(::mount("overlay", "/sys/class", "overlay", MS_RDONLY, lower.c_str()), "overlay on /sys/class");
+  check(::mount("overlay", "/sys/class", "overlay", MS_RDONLY, lower.c_str()),
+        "overlay on /sys/class");
   // The overlay makes the directories; devices that the host has in them stay out of sight.
   for (const char* dir : {"class/infiniband", "class/infiniband_verbs"}) {
     const fs::path to = fs::path("/sys") / dir;
-    check(::mount((sysfs / dir).c_str(), to.c_str(), nullptr, MS_BIND, nullptr), "bind " + to.string());
+    check(::mount((sysfs / dir).c_str(), to.c_str(), nullptr, MS_BIND, nullptr),
+          "bind " + to.string());
   }
   // Any directory will do as the place where the new /dev is put together.
   const fs::path stage = "/tmp";
@@ -95,9 +100,12 @@ void enter_mounts(const fs::path& sysfs, unsigned nics) {
 
 const char* sandbox_name(Sandbox mode) {
   switch (mode) {
-    case Sandbox::kMountNamespace: return "mount namespace";
-    case Sandbox::kUserNamespace: return "user namespace";
-    case Sandbox::kPreload: return "preload";
+    case Sandbox::kMountNamespace:
+      return "mount namespace";
+    case Sandbox::kUserNamespace:
+      return "user namespace";
+    case Sandbox::kPreload:
+      return "preload";
   }
   return "?";
 }
@@ -122,7 +130,8 @@ Sandbox enter_sandbox(const fs::path& sysfs, unsigned nics, bool force_preload,
     }
     enter_mounts(sysfs, nics);
   } catch (const std::system_error& e) {
-    // Half-made mounts stay private to this process; the preload library makes up for what is missing.
+    // Half-made mounts stay private to this process; the preload library makes up for what is
+    // missing.
     ::umount2("/tmp", MNT_DETACH);
     why_preload = e.what();
     return Sandbox::kPreload;

@@ -14,8 +14,9 @@ enum class Sandbox {
 };
 const char* sandbox_name(Sandbox mode);
 
-// Makes /sys/class/infiniband* and /dev/infiniband/uverbs0.. appear to this process and its children. Tries
-// namespaces first; falls back to kPreload, for which it only returns. Call once, before exec.
+// Makes /sys/class/infiniband* and /dev/infiniband/uverbs0.. appear to this process and its
+// children. Tries namespaces first; falls back to kPreload, for which it only returns. Call once,
+// before exec.
 Sandbox enter_sandbox(const std::filesystem::path& sysfs, unsigned nics, bool force_preload,
                       std::string& why_preload);
 // Tries in a child, changes nothing; for `ordma doctor`.

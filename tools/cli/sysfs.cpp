@@ -52,13 +52,28 @@ unsigned rate_gbps(const ordma_np_port& port) {
                                                   : 2;
   unsigned lane = 0;
   switch (port.active_speed) {
-    case 1: lane = 2; break;
-    case 2: lane = 5; break;
-    case 4: case 8: lane = 10; break;
-    case 16: lane = 14; break;
-    case 32: lane = 25; break;
-    case 64: lane = 50; break;
-    default: lane = 100; break;
+    case 1:
+      lane = 2;
+      break;
+    case 2:
+      lane = 5;
+      break;
+    case 4:
+    case 8:
+      lane = 10;
+      break;
+    case 16:
+      lane = 14;
+      break;
+    case 32:
+      lane = 25;
+      break;
+    case 64:
+      lane = 50;
+      break;
+    default:
+      lane = 100;
+      break;
   }
   return lanes * lane;
 }

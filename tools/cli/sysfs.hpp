@@ -5,8 +5,8 @@
 
 namespace ordma::cli {
 
-// Writes class/infiniband and class/infiniband_verbs for the network's NICs below `root`, from what the
-// soft-device says of itself. Atomic: builds beside and renames.
+// Writes class/infiniband and class/infiniband_verbs for the network's NICs below `root`, from what
+// the soft-device says of itself. Atomic: builds beside and renames.
 void write_sysfs(const std::filesystem::path& root, const std::filesystem::path& socket,
                  unsigned nics);
 

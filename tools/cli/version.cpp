@@ -11,8 +11,8 @@ namespace ordma::cli {
 
 std::string version_text() {
   return fmt::format("ordma {} (contract {}.{}, uverbs ABI {}, native protocol {}, libordma {})",
-                     ORDMA_VERSION, hw::kContractMajor, hw::kContractMinor, ORDMA_UVERBS_ABI_VERSION,
-                     ORDMA_NP_VERSION, ORDMA_LIB_VERSION);
+                     ORDMA_VERSION, hw::kContractMajor, hw::kContractMinor,
+                     ORDMA_UVERBS_ABI_VERSION, ORDMA_NP_VERSION, ORDMA_LIB_VERSION);
 }
 
 }  // namespace ordma::cli

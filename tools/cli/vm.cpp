@@ -30,7 +30,8 @@ class RunDirectory {
   RunDirectory() {
     char name[] = "/dev/shm/ordma-vm-XXXXXX";
     if (::mkdtemp(name) == nullptr) {
-      throw Error(std::string("/dev/shm: ") + std::strerror(errno) + "; guests need shared memory there");
+      throw Error(std::string("/dev/shm: ") + std::strerror(errno) +
+                  "; guests need shared memory there");
     }
     path_ = name;
   }
@@ -86,10 +87,18 @@ struct Plan {
 };
 
 std::vector<std::string> softdev_args(const NetOptions& net, const Plan& plan, int ready_fd) {
-  std::vector<std::string> args = {find_paths().softdev.string(), "--nics", std::to_string(plan.nics), "--engine",
-                                   net.engine.empty() ? ORDMA_DEFAULT_ENGINE : net.engine, "--seed",
-                                   std::to_string(net.seed), "--stay", "--ready-fd", std::to_string(ready_fd),
-                                   "--socket", (plan.dir / "socket").string()};
+  std::vector<std::string> args = {find_paths().softdev.string(),
+                                   "--nics",
+                                   std::to_string(plan.nics),
+                                   "--engine",
+                                   net.engine.empty() ? ORDMA_DEFAULT_ENGINE : net.engine,
+                                   "--seed",
+                                   std::to_string(net.seed),
+                                   "--stay",
+                                   "--ready-fd",
+                                   std::to_string(ready_fd),
+                                   "--socket",
+                                   (plan.dir / "socket").string()};
   for (unsigned nic = 0; nic < plan.nics; ++nic) {
     args.insert(args.end(), {"--vm", fmt::format("{}={},ram={}", nic, plan.socket(nic).string(),
                                                  plan.ram(plan.guest_of(nic)).string())});
@@ -110,18 +119,29 @@ std::vector<std::string> guest_args(const NetOptions& net, const VmOptions& vm, 
   if (!fs::exists(module)) {
     throw Error("no " + module.string() + "; run `make module`");
   }
-  std::vector<std::string> args = {paths.vm.string(), "--guests", std::to_string(plan.guests), "--kernel", vm.kernel,
-                                   "--smp", std::to_string(vm.smp), "--timeout", std::to_string(vm.timeout),
-                                   "--module", module.string(), "--modprobe", "rdma_ucm"};
+  std::vector<std::string> args = {paths.vm.string(),
+                                   "--guests",
+                                   std::to_string(plan.guests),
+                                   "--kernel",
+                                   vm.kernel,
+                                   "--smp",
+                                   std::to_string(vm.smp),
+                                   "--timeout",
+                                   std::to_string(vm.timeout),
+                                   "--module",
+                                   module.string(),
+                                   "--modprobe",
+                                   "rdma_ucm"};
   for (unsigned nic = 0; nic < plan.nics; ++nic) {
-    args.insert(args.end(), {"--nic", fmt::format("{}:{}", plan.guest_of(nic), plan.socket(nic).string())});
+    args.insert(args.end(),
+                {"--nic", fmt::format("{}:{}", plan.guest_of(nic), plan.socket(nic).string())});
   }
   for (unsigned guest = 1; guest <= plan.guests; ++guest) {
     args.insert(args.end(), {"--ram-file", fmt::format("{}:{}", guest, plan.ram(guest).string())});
   }
   if (!net.quiet) {
-    fmt::print(stderr, "ordma: {} guest(s), kernel {}, {} NICs, engine {}\n", plan.guests, vm.kernel, plan.nics,
-               net.engine.empty() ? ORDMA_DEFAULT_ENGINE : net.engine);
+    fmt::print(stderr, "ordma: {} guest(s), kernel {}, {} NICs, engine {}\n", plan.guests,
+               vm.kernel, plan.nics, net.engine.empty() ? ORDMA_DEFAULT_ENGINE : net.engine);
   }
   const std::string setup = (paths.vm.parent_path() / "guest/ordma-net").string();
   for (const Command& command : commands) {
@@ -143,11 +163,13 @@ void wait_ready(int fd) {
 
 int run_vm(const NetOptions& net, const VmOptions& vm, const std::vector<Command>& commands) {
   if (commands.size() != vm.guests && !(commands.empty() && vm.guests == 1)) {
-    throw Error(fmt::format("{} guest(s) need {} command(s): ordma vm -- CMD... [-- CMD2...]", vm.guests, vm.guests));
+    throw Error(fmt::format("{} guest(s) need {} command(s): ordma vm -- CMD... [-- CMD2...]",
+                            vm.guests, vm.guests));
   }
   const RunDirectory dir;
   const Plan plan{dir.path(), std::max(net.nics, vm.guests), vm.guests};
-  const auto guests = guest_args(net, vm, plan, commands.empty() ? std::vector<Command>{{"/bin/sh"}} : commands);
+  const auto guests =
+      guest_args(net, vm, plan, commands.empty() ? std::vector<Command>{{"/bin/sh"}} : commands);
   int ready[2];
   if (::pipe2(ready, O_CLOEXEC) != 0) {
     throw Error(std::string("pipe: ") + std::strerror(errno));

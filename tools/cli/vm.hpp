@@ -15,7 +15,8 @@ struct VmOptions {
   std::string kernel = "6.1";
 };
 
-// ordma vm: boots guests with the real ordma.ko on a soft-device of their own and runs one command in each.
+// ordma vm: boots guests with the real ordma.ko on a soft-device of their own and runs one command
+// in each.
 int run_vm(const NetOptions& net, const VmOptions& vm, const std::vector<Command>& commands);
 
 }  // namespace ordma::cli
