@@ -287,6 +287,22 @@ TEST_CASE("case_035 query also tells how the QP was created", "[rc]") {
   CHECK(init.cap.max_send_wr == attr.cap.max_send_wr);
 }
 
+TEST_CASE("case_025 creation flags: none is fine, one is refused", "[rc][ud]") {
+  const auto type = GENERATE(IBV_QPT_RC, IBV_QPT_UD);
+  End end(device_names().at(0));
+  ibv_qp_init_attr_ex attr{};
+  attr.qp_type = type;
+  attr.send_cq = attr.recv_cq = end.scq.get();
+  attr.cap = {1, 1, 1, 1, 0};
+  attr.pd = end.pd.get();
+  attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+  CHECK(Qp(ibv_create_qp_ex(end.ctx.get(), &attr)) != nullptr);
+  attr.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+  errno = 0;
+  CHECK(ibv_create_qp_ex(end.ctx.get(), &attr) == nullptr);
+  CHECK(errno == EOPNOTSUPP);
+}
+
 TEST_CASE("QPs that cannot be made", "[rc]") {
   End end(device_names().at(0));
   ibv_device_attr device{};
