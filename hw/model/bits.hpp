@@ -3,8 +3,11 @@
 // folds into one load or store.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 
 #include "ordma_hw.hpp"
 
@@ -25,9 +28,29 @@ constexpr std::uint64_t raw_value(E e) {
   return static_cast<std::uint64_t>(e);
 }
 
+// Fields of whole words: one swapped access.
+template <hw::BigField F>
+inline constexpr bool is_word = F.bitoff % 8 == 0 && (F.width == 16 || F.width == 32 ||
+                                                      F.width == 64);
+template <unsigned Width>
+using Word = std::conditional_t<Width == 16, std::uint16_t,
+                                std::conditional_t<Width == 32, std::uint32_t, std::uint64_t>>;
+template <class T>
+T big_endian(T v) {
+  if constexpr (std::endian::native == std::endian::big) return v;
+  if constexpr (sizeof(T) == 2) return __builtin_bswap16(v);
+  if constexpr (sizeof(T) == 4) return __builtin_bswap32(v);
+  if constexpr (sizeof(T) == 8) return __builtin_bswap64(v);
+}
+
 // hw::get and hw::set for fields known at compile time; `p` points at the header.
 template <hw::BigField F>
-constexpr std::uint64_t peek(const std::byte* p) {
+std::uint64_t peek(const std::byte* p) {
+  if constexpr (is_word<F>) {
+    Word<F.width> v;
+    std::memcpy(&v, p + F.bitoff / 8, sizeof v);
+    return big_endian(v);
+  }
   constexpr unsigned first = F.bitoff / 8;
   constexpr unsigned last = (F.bitoff + F.width - 1u) / 8;
   static_assert(last - first < 8);
@@ -39,7 +62,12 @@ constexpr std::uint64_t peek(const std::byte* p) {
 // Fields that share a byte with others must be poked after them or into zeroed bytes: bits outside
 // the field are kept.
 template <hw::BigField F>
-constexpr void poke(std::byte* p, std::uint64_t value) {
+void poke(std::byte* p, std::uint64_t value) {
+  if constexpr (is_word<F>) {
+    const auto v = big_endian(static_cast<Word<F.width>>(value));
+    std::memcpy(p + F.bitoff / 8, &v, sizeof v);
+    return;
+  }
   constexpr unsigned first = F.bitoff / 8;
   constexpr unsigned last = (F.bitoff + F.width - 1u) / 8;
   static_assert(last - first < 8);

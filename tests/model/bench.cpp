@@ -2,6 +2,7 @@
 #include "bench.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace ordma::bench {
@@ -20,19 +21,24 @@ std::byte pattern(std::size_t i, unsigned seed) {
 
 }  // namespace
 
+Memory::Memory(std::size_t bytes)
+    : data_(static_cast<std::byte*>(std::calloc(bytes, 1)), std::free), size_(bytes) {
+  if (data_ == nullptr) broken("no memory");
+}
+
 Addr Memory::alloc(std::size_t bytes, std::size_t align) {
   next_ = (next_ + align - 1) / align * align;
   const Addr addr = next_;
   next_ += bytes;
-  if (next_ - kBase > data_.size()) broken("out of fake host memory");
+  if (next_ - kBase > size_) broken("out of fake host memory");
   return addr;
 }
 
 std::span<std::byte> Memory::at(Addr addr, std::size_t bytes) {
-  if (addr < kBase || addr - kBase > data_.size() || data_.size() - (addr - kBase) < bytes) {
+  if (addr < kBase || addr - kBase > size_ || size_ - (addr - kBase) < bytes) {
     broken("address outside of fake host memory");
   }
-  return {data_.data() + (addr - kBase), bytes};
+  return {data_.get() + (addr - kBase), bytes};
 }
 
 void Memory::fill(Addr addr, std::size_t bytes, unsigned seed) {
@@ -58,20 +64,20 @@ bool Memory::allowed(Addr addr, std::size_t bytes) {
       return false;
     }
   }
-  return addr >= kBase && addr - kBase <= data_.size() && data_.size() - (addr - kBase) >= bytes;
+  return addr >= kBase && addr - kBase <= size_ && size_ - (addr - kBase) >= bytes;
 }
 
 bool Memory::read(std::uint64_t addr, std::span<std::byte> dst) {
   ++reads;
   if (!allowed(addr, dst.size())) return false;
-  std::memcpy(dst.data(), data_.data() + (addr - kBase), dst.size());
+  std::memcpy(dst.data(), data_.get() + (addr - kBase), dst.size());
   return true;
 }
 
 bool Memory::write(std::uint64_t addr, std::span<const std::byte> src, WriteKind kind) {
   if (!allowed(addr, src.size())) return false;
   if (trace) writes.push_back({kind, addr, src.size()});
-  std::memcpy(data_.data() + (addr - kBase), src.data(), src.size());
+  std::memcpy(data_.get() + (addr - kBase), src.data(), src.size());
   return true;
 }
 

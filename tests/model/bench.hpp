@@ -32,7 +32,7 @@ struct WriteRecord {
 class Memory final : public HostPort {
  public:
   static constexpr Addr kBase = 0x1'0000'0000;
-  explicit Memory(std::size_t bytes) : data_(bytes) {}
+  explicit Memory(std::size_t bytes);
 
   Addr alloc(std::size_t bytes, std::size_t align = 64);
   [[nodiscard]] std::span<std::byte> at(Addr addr, std::size_t bytes);
@@ -70,7 +70,9 @@ class Memory final : public HostPort {
     std::size_t bytes;
   };
   [[nodiscard]] bool allowed(Addr addr, std::size_t bytes);
-  std::vector<std::byte> data_;
+  // Zero pages until touched: a test uses a fraction of it.
+  std::unique_ptr<std::byte, void (*)(void*)> data_;
+  std::size_t size_;
   Addr next_ = kBase;
   std::vector<Range> revoked_;
 };
