@@ -129,9 +129,12 @@ ReadOp* Requester::match_read(Qp& qp, const Packet& packet, bool atomic) {
   const bool skipped = gap > 0;
   (void)acknowledge(qp, skipped ? next : packet.psn);
   if (skipped) {
-    // A stream that falls back is the repeated one: its gaps are new. A probe asks for one packet, in
-    // which there is no gap: what falls back then is a late or doubled packet of the first attempt.
-    if (!qp.s.read_probe && seq_diff(packet.psn, qp.s.late_psn) <= 0) qp.s.implied_muted = false;
+    // A stream that falls back is the repeated one: its gaps are new. A probe asks for one packet,
+    // in which there is no gap: what falls back then is a late or doubled packet of the first
+    // attempt.
+    if (!qp.s.read_probe && seq_diff(packet.psn, qp.s.late_psn) <= 0) {
+      qp.s.implied_muted = false;
+    }
     qp.s.late_psn = packet.psn;
     implied_nak(qp);
     return nullptr;

@@ -75,7 +75,9 @@ void poke(std::byte* p, std::uint64_t value) {
   std::uint64_t v = (value & hw::mask(F.width)) << shift;
   if constexpr (F.bitoff % 8 != 0 || F.width % 8 != 0) {
     std::uint64_t old = 0;
-    for (unsigned i = first; i <= last; ++i) old = (old << 8) | std::to_integer<std::uint64_t>(p[i]);
+    for (unsigned i = first; i <= last; ++i) {
+      old = (old << 8) | std::to_integer<std::uint64_t>(p[i]);
+    }
     v |= old & ~(hw::mask(F.width) << shift);
   }
   for (unsigned i = last + 1; i-- > first;) {

@@ -79,8 +79,8 @@ void Datagrams::place(Qp& qp, const Packet& packet, std::size_t ext) {
   if (hw::kGrhBytes + payload.size() > wqe.capacity) {
     return fail(qp, hw::WcStatus::kLocLenErr);
   }
-  // The network header fills the GRH area from its end: an IPv4 header leaves the start untouched. An
-  // IPv6 header stays as it came, since next header 17 is what tells RoCEv2 from v1.
+  // The network header fills the GRH area from its end: an IPv4 header leaves the start untouched.
+  // An IPv6 header stays as it came, since next header 17 is what tells RoCEv2 from v1.
   std::array<std::byte, hw::kGrhBytes> grh{};
   const std::size_t skip = hw::kGrhBytes - packet.l3.size();
   std::copy(packet.l3.begin(), packet.l3.end(), grh.begin() + static_cast<std::ptrdiff_t>(skip));

@@ -269,7 +269,9 @@ Mr Node::reg_mr_list(std::uint64_t bytes, unsigned first_off, bool tree, unsigne
   std::vector<Addr> list;
   const Addr pool = mem.alloc(pages * 2 * kPageBytes, kPageBytes);
   // Every second page, backwards in pairs: no two list neighbours are memory neighbours.
-  for (std::size_t i = 0; i < pages; ++i) list.push_back(pool + (2 * (i ^ 1) % (2 * pages)) * kPageBytes);
+  for (std::size_t i = 0; i < pages; ++i) {
+    list.push_back(pool + (2 * (i ^ 1) % (2 * pages)) * kPageBytes);
+  }
   for (std::size_t i = 0; i < pages; ++i) {
     if ((i ^ 1) >= pages) list[i] = pool + 2 * i * kPageBytes;
   }

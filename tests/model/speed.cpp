@@ -49,7 +49,9 @@ class Machine {
     const std::clock_t start = std::clock();
     while (done < count) {
       if (receives) {
-        for (; recvs_ < received_ + 400; ++recvs_) y_.post_recv(recvs_, {{dst_.iova, 1 << 20, dst_.key}});
+        for (; recvs_ < received_ + 400; ++recvs_) {
+          y_.post_recv(recvs_, {{dst_.iova, 1 << 20, dst_.key}});
+        }
         y_.ring_recv();
       }
       const unsigned before = posted;

@@ -155,6 +155,21 @@ TEST_CASE("case_021 a CQ holds exactly its size, one more overflows") {
   }
 }
 
+TEST_CASE("an arm says what was seen, not what was consumed") {
+  Link l;
+  Sends s(l);
+  l.cb.auto_publish = false;
+  for (unsigned i = 0; i < 256; ++i) s.send();
+  // The consumer looked at all of them, took none and arms for what comes after.
+  l.cb.ci = 256;
+  l.cb.arm();
+  l.cb.ci = 0;
+  CHECK(fires(l.b.events(), l.cb.number) == 0);
+  s.send();
+  CHECK(has_event(l.b.events(), hw::EventType::kCqError));
+  CHECK(l.cb.drain().size() == 256);
+}
+
 TEST_CASE("a consumer record outside of the ring means full") {
   Link l;
   Sends s(l);

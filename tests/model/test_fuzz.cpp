@@ -105,7 +105,9 @@ TEST_CASE("fuzz: random bytes as frames") {
   for (unsigned i = 0; i < rounds(20000); ++i) {
     Bytes frame = l.sent[rng() % 2].at(rng() % 3);
     const unsigned flips = rng() % 6;
-    for (unsigned k = 0; k < flips; ++k) frame[rng() % frame.size()] = static_cast<std::byte>(rng());
+    for (unsigned k = 0; k < flips; ++k) {
+      frame[rng() % frame.size()] = static_cast<std::byte>(rng());
+    }
     if (rng() % 3 == 0) frame.resize(rng() % (frame.size() + 1));
     // Half of them with a right ICRC, so that they get further than the first gate.
     if (rng() % 2 == 0 && frame.size() > 60) {
