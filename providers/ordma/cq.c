@@ -247,7 +247,7 @@ static void fill_wc(struct ordma_cq *cq, const struct ordma_cqe *cqe, struct ibv
 	wc->wc_flags = ordma_cqe_wc_flags(cqe);
 	wc->pkey_index = ORDMA_GET(cqe, CQE_PKEY_INDEX);
 	wc->slid = 0;
-	wc->sl = ORDMA_GET(cqe, CQE_SL);
+	wc->sl = ordma_cqe_sl(cqe);
 	wc->dlid_path_bits = 0;
 }
 

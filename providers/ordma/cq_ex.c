@@ -105,7 +105,7 @@ static uint32_t read_slid(struct ibv_cq_ex *cq)
 
 static uint8_t read_sl(struct ibv_cq_ex *cq)
 {
-	return ORDMA_GET(to_ocq_ex(cq)->poll_cqe, CQE_SL);
+	return ordma_cqe_sl(to_ocq_ex(cq)->poll_cqe);
 }
 
 static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)

@@ -285,6 +285,19 @@ static inline unsigned int ordma_cqe_wc_flags(const struct ordma_cqe *cqe)
 	       (ORDMA_GET(cqe, CQE_HAS_GRH) ? IBV_WC_GRH : 0);
 }
 
+/*
+ * A RoCE datagram's completion must say what kind of packet it was (Annex 17), and verbs has no field for that: bit 3 for UDP, and 1 or
+ * 2 for IPv6 or IPv4, is what users look for in the service level. UCX drops datagrams without.
+ */
+#define ORDMA_SL_PACKET_TYPE 0x8u
+
+static inline uint8_t ordma_cqe_sl(const struct ordma_cqe *cqe)
+{
+	if (!ORDMA_GET(cqe, CQE_HAS_GRH))
+		return ORDMA_GET(cqe, CQE_SL);
+	return ORDMA_SL_PACKET_TYPE | (ORDMA_GET(cqe, CQE_IPV4) ? 2 : 1);
+}
+
 /* cq_ex.c */
 void ordma_init_cq_ex(struct ordma_cq *cq, uint64_t wc_flags);
 

@@ -92,7 +92,8 @@ static void fill_av(struct ordma_av *av, const struct ibv_ah_attr *attr, const u
 	ORDMA_SET(av, AV_HOP_LIMIT, attr->grh.hop_limit);
 	ORDMA_SET(av, AV_TCLASS, attr->grh.traffic_class);
 	ORDMA_SET(av, AV_FLOW_LABEL, attr->grh.flow_label);
-	ORDMA_SET(av, AV_SL, attr->sl);
+	/* A priority has three bits: more is what a completion said about its packet, taken over for the reply. */
+	ORDMA_SET(av, AV_SL, attr->sl & ORDMA_SL_PACKET_TYPE ? 0 : attr->sl);
 	memcpy((uint8_t *)av + ORDMA_AV_DGID_OFF, attr->grh.dgid.raw, ORDMA_AV_DGID_LEN);
 }
 
