@@ -19,7 +19,7 @@ struct Shot {
 
 struct Target : Link {
   Target() : in(b.reg_mr(4096)) {
-    for (unsigned i = 0; i < 8; ++i) qb.post_recv(i, {{in.iova, 64, in.key}});
+    for (unsigned i = 0; i < 8; ++i) qb.post_recv(i, {{in.iova, 4096, in.key}});
     qb.ring_recv();
   }
   Shot good() {
@@ -180,6 +180,9 @@ TEST_CASE("requests that break the order or size rules are invalid requests") {
       {{kRcWriteMiddle}, {1024}, 0},
       {{kRcSendFirst}, {1000}, 0},
       {{kRcSendOnly}, {1025}, 0},
+      {{kRcWriteOnly}, {1028}, 1028},
+      {{kRcSendFirst, kRcSendLast}, {1024, 0}, 0},
+      {{kRcSendFirst, kRcSendLast}, {1024, 1025}, 0},
       {{kRcWriteOnly}, {8}, 9},
       {{kRcWriteOnly}, {8}, 7},
       {{kRcWriteFirst}, {1024}, 1024},
@@ -231,6 +234,33 @@ TEST_CASE("the port's queue is bounded") {
   }
   t.run();
   CHECK(t.b.counter(hw::Counter::kDropOverrun) == 20'000 - 16'384);
+}
+
+TEST_CASE("the ACK of a duplicate does not take back a newer one") {
+  Target t;
+  t.capture = true;
+  const Mr big = t.b.reg_mr(64);
+  Shot s = t.good();
+  const Shot first = s;
+  t.b.nic->packet_in(t.frame(s));
+  Shot read = s;
+  read.op = hw::RoceOp::kRcReadReq;
+  read.psn = 0x101;
+  read.payload = 0;
+  read.ext = hw::reth::kBytes;
+  t.b.nic->packet_in(t.frame(read, [&](std::byte* ext) {
+    twin::poke<hw::reth::va>(ext, big.iova);
+    twin::poke<hw::reth::rkey>(ext, big.key);
+    twin::poke<hw::reth::dma_len>(ext, 8);
+  }));
+  s.psn = 0x102;
+  t.b.nic->packet_in(t.frame(s));
+  t.b.nic->packet_in(t.frame(first));
+  t.b.nic->step(64);
+  REQUIRE(t.sent[1].size() == 3);
+  CHECK(psn_of(t.sent[1][0]) == 0x100);
+  CHECK(opcode_of(t.sent[1][1]) == hw::RoceOp::kRcReadRspOnly);
+  CHECK(psn_of(t.sent[1][2]) == 0x102);
 }
 
 TEST_CASE("acknowledgements coalesce within a step and carry the MSN") {

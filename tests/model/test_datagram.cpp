@@ -167,6 +167,17 @@ TEST_CASE("case_074 Q_Keys") {
   CHECK(u.cb.drain().size() == 1);
 }
 
+TEST_CASE("case_074 bit 31 of a user's Q_Key stands for the QP's own") {
+  Ud u;
+  const Mr src = u.a.reg_mr(64), in = u.b.reg_mr(256);
+  u.qb.recv(1, {{in.iova, 256, in.key}});
+  Send s = u.message(src, 8);
+  hw::set(s.av, hw::av::qkey, 0x80010000);
+  u.qa.send(s);
+  u.run();
+  CHECK(u.cb.drain().size() == 1);
+}
+
 TEST_CASE("case_074 a datagram longer than the path fails at the sender, and SQE follows") {
   for (const std::uint32_t port_mtu : {1500u, 4200u}) {
     EngineConfig c;

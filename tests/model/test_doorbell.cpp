@@ -149,6 +149,26 @@ TEST_CASE("a repeated or older index changes nothing") {
   CHECK(record(l.a, 1).reason == hw::DbErr::kBadIndex);
 }
 
+TEST_CASE("an index past the free slots is refused while WQEs are outstanding") {
+  Link l;
+  const Mr src = l.a.reg_mr(64), dst = l.b.reg_mr(64), in = l.b.reg_mr(64);
+  l.filter = [](unsigned from, std::span<const std::byte>) {
+    return Pair::Verdict{.drop = from == 1};
+  };
+  for (unsigned i = 0; i < 40; ++i) l.qa.post(l.write(src, 8, dst));
+  l.qa.ring();
+  l.run();
+  l.a.doorbell(1, hw::DbKind::kSq, l.qa.qpn, 65);
+  CHECK(record(l.a, 1).reason == hw::DbErr::kBadIndex);
+  CHECK(l.qa.query(hw::progress::sq_pi) == 40);
+  l.a.doorbell(1, hw::DbKind::kSq, l.qa.qpn, 64);
+  CHECK(l.qa.query(hw::progress::sq_pi) == 64);
+  for (unsigned i = 0; i < 40; ++i) l.qb.post_recv(i, {{in.iova, 64, in.key}});
+  l.qb.ring_recv();
+  l.b.doorbell(1, hw::DbKind::kRq, l.qb.qpn, 65);
+  CHECK(l.qb.query(hw::progress::rq_pi) == 40);
+}
+
 TEST_CASE("token pages: laps equal each other, tokens name no context, credit is recorded") {
   Link l;
   REQUIRE(l.a.open_page(3, 1, true) == hw::CmdStatus::kOk);

@@ -170,6 +170,34 @@ TEST_CASE("progress restarts the silence clock") {
   CHECK(events[0].log_index == 10);
 }
 
+TEST_CASE("an acknowledgement of some restarts the silence clock of the rest") {
+  LinkOptions o;
+  o.a.silence = 1'000'000;
+  Link l(o);
+  const Mr src = l.a.reg_mr(64), dst = l.b.reg_mr(64);
+  std::vector<Frame> acks;
+  l.filter = [&](unsigned from, std::span<const std::byte> f) {
+    if (from == 1) {
+      acks.push_back(Frame::copy_of({reinterpret_cast<const std::uint8_t*>(f.data()), f.size()}));
+    }
+    return Pair::Verdict{.drop = from == 1};
+  };
+  for (unsigned i = 0; i < 3; ++i) {
+    l.qa.send(l.write(src, 8, dst));
+    l.run();
+  }
+  REQUIRE(acks.size() == 3);
+  l.advance(900'000);
+  l.a.nic->packet_in(std::move(acks[0]));
+  l.advance(999'999);
+  CHECK(l.a.events().empty());
+  l.advance(1);
+  const auto events = l.a.events();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].type == hw::EventType::kQpSilence);
+  CHECK(events[0].psn == 0x101);
+}
+
 TEST_CASE("QP_SILENCE changes the threshold and lets a silent QP wait on") {
   LinkOptions o;
   o.a.silence = 1'000'000;
