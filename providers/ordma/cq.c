@@ -228,6 +228,7 @@ uint64_t ordma_retire(struct ordma_cq *cq, const struct ordma_cqe *cqe)
 	}
 	if (!qp)
 		return 0;
+	ordma_after_nic(qp->sq.db);
 	/* Read before the slot is free: a poster that sees it free writes the next wr_id there. */
 	wr_id = ORDMA_GET(cqe, CQE_IS_TOKEN) ? ORDMA_GET(cqe, CQE_WR_ID) : qp->sq.wr_id[index & ((1u << qp->sq.log) - 1)];
 	ordma_queue_retire(&qp->sq, index);

@@ -10,6 +10,7 @@
 
 static void store_word(struct ordma_context *ctx, volatile uint64_t *slot, uint64_t word)
 {
+	ordma_before_nic(slot);
 	atomic_thread_fence(memory_order_release);
 	*slot = ORDMA_HW_CPU_TO_LE64(word);
 	if (!ctx->asleep)

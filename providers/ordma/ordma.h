@@ -221,6 +221,20 @@ static inline void *ordma_queue_slot(const struct ordma_queue *q, uint32_t index
 	return q->ring + ((size_t)(index & ((1u << q->log) - 1)) << q->stride_log);
 }
 
+/*
+ * A poster's stores come before its doorbell, the NIC answers a doorbell with a CQE, and a poller's loads come after that CQE: an order
+ * that runs through the NIC. ThreadSanitizer sees threads only and has to be told.
+ */
+#ifdef __SANITIZE_THREAD__
+void __tsan_acquire(void *addr);
+void __tsan_release(void *addr);
+#define ordma_before_nic(db) __tsan_release((void *)(db))
+#define ordma_after_nic(db) __tsan_acquire((void *)(db))
+#else
+#define ordma_before_nic(db) ((void)0)
+#define ordma_after_nic(db) ((void)0)
+#endif
+
 /* context.c */
 bool ordma_is_device(struct ibv_device *device);
 struct ordma_qp *ordma_find_qp(struct ordma_context *ctx, uint32_t qpn);
