@@ -17,6 +17,7 @@ soak) n=5000 ;;
 *) n=100 ;;
 esac
 mkdir -p "$out"
+# case_062: all these programs run one after another on the same NICs.
 "$ordma" up -q --net "$net" --engine "$engine" >/dev/null || exit 1
 trap '"$ordma" down "$net"' EXIT
 
@@ -149,7 +150,7 @@ crowd() {
 	verdict crowd "$status" "$log.log"
 }
 
-# Without privileges, and where namespaces are refused.
+# case_091: users without privileges, and where namespaces are refused.
 as_others() {
 	local program nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups env -u XDG_RUNTIME_DIR)
 	local refused=(/usr/bin/python3 "$root/tests/native/deny.py")
@@ -163,8 +164,32 @@ as_others() {
 	pair_net=$net-s pair seccomp-pingpong-e "${refused[@]}" -- ibv_rc_pingpong -g 1 -n "$n" -e
 }
 
+# case_078: UCX finds and uses RC (which needs an SRQ) and UD. The name of each end's NIC is in ORDMA_NIC.
+ucx() {
+	local log=$out/tools-ucx_info.log kind run='UCX_NET_DEVICES=$ORDMA_NIC:1 UCX_IB_GID_INDEX=1 exec ucx_perftest'
+	if chosen ucx_info; then
+		started=$SECONDS
+		"$ordma" run -q --net "$net" -- ucx_info -d >"$log" 2>&1 && grep -q 'Transport: rc_verbs' "$log" &&
+			grep -q 'Transport: ud_verbs' "$log"
+		verdict ucx_info $? "$log"
+	fi
+	for kind in ud_verbs:tag_lat rc_verbs,ud_verbs:tag_bw rc_verbs,ud_verbs:ucp_put_lat rc_verbs,ud_verbs:ucp_get \
+		rc_verbs,ud_verbs:ucp_fadd rc_verbs,ud_verbs:stream_bw; do
+		local tls=${kind%%:*} test=${kind##*:} name
+		name=ucx-${tls%%_*}-$test
+		chosen "$name" || continue
+		port=$((port + 1)) started=$SECONDS log=$out/tools-$name.log
+		local size=4096
+		[ "$test" = ucp_fadd ] && size=8
+		UCX_TLS=$tls timeout 60 "$ordma" pair -q --net "$net" -- bash -c "$run -p $port" -- \
+			bash -c "$run localhost -p $port -t $test -n $n -w 10 -s $size" >"$log" 2>&1 && grep -q '^Final:' "$log"
+		verdict "$name" $? "$log"
+	done
+}
+
 queries() {
 	local log=$out/tools-queries.log
+	started=$SECONDS
 	if chosen devinfo; then
 		"$ordma" run -q --net "$net" -- ibv_devinfo -v >"$log" 2>&1 && ! grep -qi invalid "$log" && grep -q 'RoCE v2' "$log" &&
 			grep -q 'active_speed' "$log"
@@ -181,6 +206,7 @@ pingpongs
 perftests
 services
 crowd
+ucx
 [ "$(id -u)" = 0 ] && as_others
 echo "$passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
