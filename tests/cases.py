@@ -16,8 +16,8 @@ IDS = re.compile(r"case_(\d{3})((?:/\d{3})*)")
 TEST_CASE = re.compile(r'TEST_CASE(?:_METHOD)?\(\s*(?:\w+\s*,\s*)?((?:"[^"\n]*"\s*)+)(?:,\s*"([^"]*)")?')
 # Folder -> suite; tags say more where a folder serves several.
 SUITES = {"tests/native/verbs": "verbs", "tests/native/softdev": "softdev", "tests/native/tools.sh": "tools",
-          "tests/native/capture": "verbs-capture", "tests/model": "twin", "tests/vm": "vm-driver"}
-TAGS = {"[loss]": "verbs-loss", "[capture]": "verbs-capture"}
+          "tests/native/capture": "capture", "tests/model": "twin", "tests/vm": "vm-driver"}
+TAGS = {"[loss]": "loss", "[capture]": "capture"}
 
 
 def ids_in(text):
