@@ -119,7 +119,9 @@ TEST_CASE("case_027 draining in SQD, and what may change there", "[rc]") {
   const auto event = wait_async(p.a.ctx.get());
   REQUIRE(event.has_value());
   CHECK(event->event_type == IBV_EVENT_SQ_DRAINED);
-  CHECK(status(p.a.wait_send()) == IBV_WC_SUCCESS);
+  // A request that the NIC had begun completes before the event; one that it had not stays posted.
+  const auto begun = p.a.wait_send(kNever);
+  if (begun.has_value()) CHECK(begun->status == IBV_WC_SUCCESS);
   CHECK(query(p.a.qp.get()).sq_draining == 0);
   REQUIRE(p.a.post_send(write_wr(2, to), sges) == 0);  // posted, not sent
   CHECK_FALSE(p.a.wait_send(kNever).has_value());
@@ -131,9 +133,11 @@ TEST_CASE("case_027 draining in SQD, and what may change there", "[rc]") {
   CHECK(query(p.a.qp.get()).timeout == 10);
   CHECK(query(p.a.qp.get()).retry_cnt == 3);
   REQUIRE(set_state(p.a.qp.get(), IBV_QPS_RTS) == 0);
-  const auto wc = p.a.wait_send();
-  REQUIRE(status(wc) == IBV_WC_SUCCESS);
-  CHECK(wc->wr_id == 2);
+  for (std::uint64_t id = begun.has_value() ? 2 : 1; id <= 2; ++id) {
+    const auto wc = p.a.wait_send();
+    REQUIRE(status(wc) == IBV_WC_SUCCESS);
+    CHECK(wc->wr_id == id);
+  }
 }
 
 TEST_CASE("case_028 ranges in INIT", "[rc]") {
