@@ -24,7 +24,7 @@ readonly PACKAGES=(
 	"lint|warnings, sanitizers and style in CI|clang clang-tidy clang-format libclang-rt-14-dev sparse shellcheck"
 	"kernel|kernel headers to build ordma.ko with; modinfo, depmod, insmod|linux-headers-amd64 kmod"
 	"verbs|provider and programs link to these|libibverbs-dev librdmacm-dev libnl-3-dev libnl-route-3-dev"
-	"verbs tools|the programs an RDMA user runs, as tests|ibverbs-providers ibverbs-utils rdmacm-utils rdma-core perftest infiniband-diags python3-pyverbs iproute2"
+	"verbs tools|the programs an RDMA user runs, as tests|ibverbs-providers ibverbs-utils rdmacm-utils rdma-core perftest ucx-utils infiniband-diags python3-pyverbs iproute2"
 	"libraries|command line, settings, text, JSON, checksums|libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libisal-dev zlib1g-dev libseccomp-dev"
 	"tests|unit tests, independent packet oracles, system call traces, plots|catch2 python3-scapy tshark strace gnuplot-nox"
 	"rtl|lint, simulate, synthesise and prove the RTL|verilator yosys cvc5"
